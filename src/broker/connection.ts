@@ -17,7 +17,7 @@ import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
 import { connect } from "./transport.ts"
 import { Unanswered } from "./unanswered.ts"
-import { wireOf } from "./wire.ts"
+import { failRequests, wireOf } from "./wire.ts"
 
 const oldestServer = [2, 12] as const
 
@@ -224,20 +224,27 @@ const checkServer = (connection: NatsConnection) => {
       )
 }
 
-/** Logs each disconnect and reconnect once, and calls the reconnect listeners. */
+/**
+ * Logs each disconnect and reconnect once, and calls the reconnect listeners. Fails the requests that
+ * will not be answered: at a disconnect those that were sent, at a reconnect those that were not.
+ */
 const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, shown: string) {
   const listeners = new Set<() => void>()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let gone = false
   const follow = async () => {
     for await (const status of connection.status()) {
+      // Each failed attempt to connect is told as a disconnect, too.
       if (status.type === "disconnect" && !gone && !connection.isDraining()) {
         gone = true
+        failRequests(connection)
         run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown }))
       }
       if (status.type === "reconnect") {
         if (gone) run(Effect.logInfo("the broker is back", { nats: shown }))
         gone = false
+        // The client has dropped what was asked meanwhile.
+        failRequests(connection)
         for (const listener of listeners) listener()
       }
     }

@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
-import { createInbox, NatsConnectionImpl } from "@nats-io/transport-node"
+import { createInbox, NatsConnectionImpl, TimeoutError } from "@nats-io/transport-node"
 
 /** Identifies one connection, from when it is established until it breaks. */
 export type Life = object
@@ -68,9 +68,22 @@ class ClientWire implements Wire {
   }
 }
 
+const implOf = (connection: NatsConnection): NatsConnectionImpl => {
+  if (connection instanceof NatsConnectionImpl) return connection
+  throw new Error("this is no connection of the client that Petrel was made with")
+}
+
 /** Returns the wire of a connection. Throws for one of another version of the client. */
-export const wireOf = (connection: NatsConnection): Wire => {
-  if (!(connection instanceof NatsConnectionImpl))
-    throw new Error("this is no connection of the client that Petrel was made with")
-  return new ClientWire(connection)
+export const wireOf = (connection: NatsConnection): Wire => new ClientWire(implOf(connection))
+
+/**
+ * Fails the requests that wait for an answer as their time-outs would, some 10 s earlier: the
+ * connection on which they would be answered is gone.
+ */
+export const failRequests = (connection: NatsConnection): void => {
+  for (const request of implOf(connection).protocol.muxSubscriptions.all()) {
+    const lost = new TimeoutError()
+    lost.message = "the connection to the broker was lost"
+    request.resolver(lost, {} as Msg)
+  }
 }

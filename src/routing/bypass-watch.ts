@@ -65,8 +65,7 @@ export const watchBypass = Effect.gen(function* () {
     if (isLost) for (const listener of listeners) listener()
   })
   yield* Effect.ignore(read)
-  // What was asked on a connection that is gone is answered after 10 s, by a time-out: routing would
-  // wait for it.
+  // Routing waits for this, so it is read as soon as there is a connection again.
   const readNext = Effect.suspend(() => {
     const pauseMs = readAt === Number.NEGATIVE_INFINITY ? 0 : readEveryMs
     const next = Effect.andThen(Effect.sleep(pauseMs), read)

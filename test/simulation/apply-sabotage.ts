@@ -2,7 +2,7 @@ import { registerHooks } from "node:module"
 import { backlogTraps, bypassTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
 
 interface Replacement {
-  /** Below src/. */
+  /** Relative to src/. */
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -194,6 +194,11 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
       replace: "      writes.replaced.length < 8 &&\n"
     }
   ],
+  "waits-for-time-outs": {
+    file: "../test/simulation/connection.ts",
+    find: "    for (const lose of this.#asked) this.#server.world.after(0, lose, this.process)\n",
+    replace: ""
+  },
   "taken-at-once": {
     file: "broker/take-turns.ts",
     find: "const unwatched = 8\n",

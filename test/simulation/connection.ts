@@ -192,6 +192,11 @@ export class SimConnection implements Wire, Peer {
   #inboxes = 0
   /** Number of breaks: what was under way before one is lost. */
   #breaks = 0
+  /**
+   * Fail the requests that wait for an answer: with the connection on which they were sent, and those
+   * that were never sent once there is one.
+   */
+  readonly #asked = new Set<() => void>()
   /** When the last frame of each direction arrives. */
   #outAt = 0
   #inAt = 0
@@ -267,6 +272,7 @@ export class SimConnection implements Wire, Peer {
     this.isConnected = false
     this.#breaks++
     this.#server.leave(this)
+    this.#failRequests()
     this.#server.world.after(ms, () => this.#reconnect(), this.process)
   }
 
@@ -293,7 +299,13 @@ export class SimConnection implements Wire, Peer {
     this.isConnected = true
     this.connectedAt = this.#server.world.now
     for (const subject of this.#subscriptions.keys()) this.#server.subscribe(this, subject)
+    this.#failRequests()
     for (const listener of [...this.#listeners]) listener()
+  }
+
+  #failRequests(): void {
+    for (const lose of this.#asked) this.#server.world.after(0, lose, this.process)
+    this.#asked.clear()
   }
 
   #latency(): number {
@@ -326,10 +338,13 @@ export class SimConnection implements Wire, Peer {
       const { timers } = this.process
       const settle = (result: Effect.Effect<A, BrokerError>) => {
         timers.cancel(timer)
+        this.#asked.delete(lose)
         resume(result)
       }
       const fail = (cause: Error) => Effect.fail(new BrokerError({ operation, cause }))
-      const timer = timers.after(requestMs, () => resume(fail(new TimeoutError())))
+      const lose = () => settle(fail(new TimeoutError()))
+      const timer = timers.after(requestMs, lose)
+      this.#asked.add(lose)
       if (!this.isConnected) return
       this.#toServer(() => {
         let result: Effect.Effect<A, BrokerError>
