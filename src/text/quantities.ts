@@ -1,7 +1,13 @@
 import { Duration } from "effect"
 
-/** Formats a count: `1,204`. */
-export const countText = (count: number): string => count.toLocaleString("en-US")
+/** Between digits, before each group of three that end a number. */
+const beforeGroups = /\B(?=(?:\d{3})+$)/g
+
+/**
+ * Formats a count, which has no fraction: `1,204`. The first use of `toLocaleString` takes 14 ms of a
+ * process's CPU, a twentieth of what starts a worker.
+ */
+export const countText = (count: number): string => String(count).replace(beforeGroups, ",")
 
 /** Formats a count of things: `1 event`, `1,204 events`. */
 export const plural = (count: number, one: string, many = `${one}s`): string =>

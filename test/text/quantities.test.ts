@@ -1,5 +1,25 @@
 import { assert, describe, it } from "@effect/vitest"
-import { bytesText, percentText, plural, rangesText, readBytes } from "../../src/text/quantities.ts"
+import { defaultQuotas, tenantSettings } from "../../src/domain/settings/tenant-table.ts"
+import {
+  bytesText,
+  countText,
+  percentText,
+  plural,
+  rangesText,
+  readBytes
+} from "../../src/text/quantities.ts"
+
+describe("a count", () => {
+  it("is grouped by thousands", () => {
+    const texts = [0, 999, 1_000, 12_345, 1_234_567, -1_000].map(countText)
+    assert.deepStrictEqual(texts, ["0", "999", "1,000", "12,345", "1,234,567", "-1,000"])
+  })
+
+  it("is told of quotas as it is", () => {
+    for (const name of ["maxEndpoints", "maxTokens"] as const)
+      assert.strictEqual(tenantSettings[name].usual, countText(defaultQuotas[name]))
+  })
+})
 
 describe("numbers in ranges", () => {
   it("name each once", () => {

@@ -39,10 +39,10 @@ export const TimeoutBound = Schema.String.check(
 export const defaultQuotas = { maxEndpoints: 1_000, maxTokens: 1_000 } as const
 export type QuotaName = keyof typeof defaultQuotas
 
-const quota = (what: string, name: QuotaName) =>
+const quota = (what: string) =>
   removable(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })), {
     text: `How many ${what} a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own.`,
-    usual: defaultQuotas[name].toLocaleString("en-US")
+    usual: "1,000"
   })
 
 /**
@@ -58,11 +58,8 @@ export const tenantSettings = {
     text: 'Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it.',
     usual: "the system's, else 5 minutes"
   }),
-  maxEndpoints: quota("endpoints", "maxEndpoints"),
-  maxTokens: quota(
-    "tokens of the HTTP API, and as many links and sessions of browsers,",
-    "maxTokens"
-  ),
+  maxEndpoints: quota("endpoints"),
+  maxTokens: quota("tokens of the HTTP API, and as many links and sessions of browsers,"),
   forwardHeaders: forwarded(
     "Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one."
   )
