@@ -12,14 +12,16 @@
 
 /** How long a router may rely on what it has read, ms. */
 export const knownForMs = 5_000
-/** How long an announcement stands before a bypass begins: all routers know of it by then, ms. */
-export const announcedForMs = 15_000
+/**
+ * How long an announcement stands before a bypass begins, ms: longer than {@link knownForMs}, so all
+ * routers know of it by then. The events of its tenants wait meanwhile.
+ */
+export const announcedForMs = 8_000
 /** How long an announcement stands at most: the events of its tenants wait for what comes of it, ms. */
 export const abandonedAfterMs = 60_000
-/**
- * From how long after its end is announced events no longer go by a bypass, ms. It is compared with
- * the time of events, which another node of a cluster may have stored: 60 s for its clock.
- */
+/** How far the clocks of a cluster's nodes may differ, ms: each gives the events it stores their time. */
+const clocksDifferMs = 60_000
+/** From how long after its end is announced events no longer go by a bypass, ms. */
 export const closingForMs = 75_000
 /** Events that wait for routers, from which on it is asked whose they are: some seconds of routing. */
 export const floodAbove = 5_000
@@ -126,4 +128,4 @@ export const floodStep = (view: FloodView): FloodStep => {
 
 /** Returns true once no event is stored any more that passes by the bypass. */
 export const isPast = ({ bypass, brokerMs }: Pick<FloodView, "brokerMs" | "bypass">): boolean =>
-  bypass?.until !== undefined && brokerMs >= bypass.until + (closingForMs - announcedForMs)
+  bypass?.until !== undefined && brokerMs >= bypass.until + clocksDifferMs

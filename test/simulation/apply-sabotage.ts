@@ -97,13 +97,18 @@ const bypassAtWill: ReadonlyArray<Replacement> = [
   },
   {
     file: "policy/bypass.ts",
-    find: "export const announcedForMs = 15_000\n",
-    replace: "export const announcedForMs = 4_000\n"
+    find: "export const announcedForMs = 8_000\n",
+    replace: "export const announcedForMs = 2_500\n"
+  },
+  {
+    file: "policy/bypass.ts",
+    find: "const clocksDifferMs = 60_000\n",
+    replace: "const clocksDifferMs = 4_000\n"
   },
   {
     file: "policy/bypass.ts",
     find: "export const closingForMs = 75_000\n",
-    replace: "export const closingForMs = 8_000\n"
+    replace: "export const closingForMs = 6_500\n"
   },
   {
     file: "policy/bypass.ts",
