@@ -186,14 +186,7 @@ export const readInstallation = Effect.gen(function* () {
       message:
         "a backup is being restored to this broker, or was until that was interrupted: run `petrel restore` again where no other one runs"
     })
-  const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
-  const indexes = prefixes.flatMap((prefix) =>
-    [...all]
-      .filter((name) => name.startsWith(prefix))
-      .map((name) => Number(name.slice(prefix.length)))
-      .filter(Number.isSafeInteger)
-  )
-  const begun = Math.max(-1, ...indexes) + 1
+  const begun = Math.max(-1, ...[...all].map((name) => names.partitionIn(name) ?? -1)) + 1
   let inRow = 0
   while (all.has(names.deliveries(inRow))) inRow++
   const partitions =

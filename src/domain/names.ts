@@ -53,6 +53,13 @@ export interface Names {
   readonly restoring: string
   readonly deliveries: (partition: number) => string
   readonly backlog: (partition: number) => string
+  /** Returns the partition whose queue or backlog a stream is; undefined for other streams. */
+  readonly partitionIn: (stream: string) => number | undefined
+  /**
+   * Returns true for a stream of this installation, those of its buckets included. Streams of an
+   * installation whose prefix begins with the same letters are others.
+   */
+  readonly isOwn: (stream: string) => boolean
   readonly buckets: {
     readonly endpoints: string
     readonly health: string
@@ -183,6 +190,52 @@ const eventOfIncoming = (path: string, eventRoot: string): string => {
   return [eventRoot, tenant, ...type].join(".")
 }
 
+/** @param lower the prefix of buckets. */
+const streamNames = (lower: string, stream: Roots["stream"]) => {
+  const tenantStreams = stream("EVENTS_")
+  const queuePrefixes = [stream("DELIVERIES_"), stream("BACKLOG_")]
+  const partitionIn = (name: string): number | undefined => {
+    const before = queuePrefixes.find((each) => name.startsWith(each))
+    const digits = name.slice(before?.length)
+    return before !== undefined && /^\d+$/.test(digits) ? Number(digits) : undefined
+  }
+  const single = {
+    events: stream("EVENTS"),
+    ownEvents: stream("OWN_EVENTS"),
+    intake: stream("INTAKE"),
+    origins: stream("ORIGINS"),
+    history: stream("HISTORY"),
+    dead: stream("DEAD"),
+    configuration: stream("CONFIGURATION"),
+    restoring: stream("RESTORE")
+  }
+  const buckets = {
+    endpoints: `${lower}endpoints`,
+    health: `${lower}health`,
+    retries: `${lower}retries`,
+    workers: `${lower}workers`,
+    alerts: `${lower}alerts`,
+    tokens: `${lower}tokens`,
+    jobs: `${lower}jobs`,
+    sources: `${lower}sources`
+  }
+  const own = new Set([
+    ...Object.values(single),
+    ...Object.values(buckets).map((bucket) => `KV_${bucket}`)
+  ])
+  return {
+    ...single,
+    buckets,
+    partitionIn,
+    isOwn: (name: string) => own.has(name) || partitionIn(name) !== undefined,
+    tenantEvents: (tenant: string) => `${tenantStreams}${tenant}`,
+    tenantOf: (name: string) =>
+      name.startsWith(tenantStreams) ? name.slice(tenantStreams.length) : undefined,
+    deliveries: (partition: number) => stream(`DELIVERIES_${partition}`),
+    backlog: (partition: number) => stream(`BACKLOG_${partition}`)
+  }
+}
+
 /**
  * Returns the names of an installation.
  *
@@ -196,35 +249,13 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const alertRoot = `${root}.alert-events`
   // join() returns a flat string, and each fact names a stream: see deliveryId.
   const stream = (name: string) => [prefix, name].join("")
-  const tenantStreams = stream("EVENTS_")
+  const streams = streamNames(lower, stream)
   return {
     eventRoot,
     alertRoot,
-    events: stream("EVENTS"),
-    ownEvents: stream("OWN_EVENTS"),
-    tenantEvents: (tenant) => `${tenantStreams}${tenant}`,
-    tenantOf: (name) =>
-      name.startsWith(tenantStreams) ? name.slice(tenantStreams.length) : undefined,
-    intake: stream("INTAKE"),
-    origins: stream("ORIGINS"),
-    history: stream("HISTORY"),
-    dead: stream("DEAD"),
-    configuration: stream("CONFIGURATION"),
-    restoring: stream("RESTORE"),
-    deliveries: (partition) => stream(`DELIVERIES_${partition}`),
-    backlog: (partition) => stream(`BACKLOG_${partition}`),
-    buckets: {
-      endpoints: `${lower}endpoints`,
-      health: `${lower}health`,
-      retries: `${lower}retries`,
-      workers: `${lower}workers`,
-      alerts: `${lower}alerts`,
-      tokens: `${lower}tokens`,
-      jobs: `${lower}jobs`,
-      sources: `${lower}sources`
-    },
+    ...streams,
     streamOf: (subject) => streamOf(subject, { eventRoot, root, stream }),
-    tenantIn: (subject) => tenantIn(subject, root, `${lower}health`),
+    tenantIn: (subject) => tenantIn(subject, root, streams.buckets.health),
     routerConsumer: "router",
     deliverConsumer: "deliver",
     subjects: {

@@ -21,3 +21,22 @@ describe("the tenant in a subject", () => {
       assert.strictEqual(tenantIn(subject), tenant)
     })
 })
+
+describe("a stream of an installation", () => {
+  const { backlog, deliveries, isOwn, partitionIn } = makeNames("PETREL_")
+
+  for (const [stream, is, partition] of [
+    ["PETREL_EVENTS", true, undefined],
+    ["KV_petrel_endpoints", true, undefined],
+    [deliveries(12), true, 12],
+    [backlog(0), true, 0],
+    // Of an installation whose prefix is PETREL_2_.
+    ["PETREL_2_EVENTS", false, undefined],
+    ["KV_petrel_2_endpoints", false, undefined],
+    ["PETREL_DELIVERIES_2_EVENTS", false, undefined],
+    ["PETREL_DELIVERIES_", false, undefined]
+  ] as const)
+    it(`${stream}: ${is ? "its own" : "another's"}`, () => {
+      assert.deepStrictEqual([isOwn(stream), partitionIn(stream)], [is, partition])
+    })
+})

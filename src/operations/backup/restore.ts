@@ -101,18 +101,12 @@ const checkAccess = Effect.fnUntraced(function* ({ streams }: Manifest) {
 /** Streams of this installation that are on the broker. */
 const existing = Effect.fnUntraced(function* (names: Names) {
   const { streamNames } = yield* Broker
-  const prefix = names.events.replace(/EVENTS$/, "")
-  const bucket = `KV_${prefix.toLowerCase()}`
-  const isOurs = (name: string) => name.startsWith(prefix) || name.startsWith(bucket)
-  return (yield* streamNames("list the streams")).filter(isOurs)
+  return (yield* streamNames("list the streams")).filter(names.isOwn)
 })
 
 /** Queues and backlogs that are there: an earlier restore may have been of a backup with more of them. */
 const queuesHere = Effect.fnUntraced(function* (names: Names) {
-  const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
-  const isOne = (name: string) =>
-    prefixes.some((prefix) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
-  return (yield* existing(names)).filter(isOne)
+  return (yield* existing(names)).filter((name) => names.partitionIn(name) !== undefined)
 })
 
 const inAccountOf = <A, E, R>(
