@@ -2,7 +2,11 @@ import { Effect } from "effect"
 import { Command, Prompt } from "effect/cli"
 import { featureLevels } from "../../domain/feature-level.ts"
 import type { UpgradePlan } from "../../operations/upgrade/upgrade.ts"
-import { planUpgrade, upgrade as raise } from "../../operations/upgrade/upgrade.ts"
+import {
+  planUpgrade,
+  upgrade as raise,
+  refuseOldWorkers
+} from "../../operations/upgrade/upgrade.ts"
 import { isSet } from "../flags/shared.ts"
 import { Refused } from "../refused.ts"
 import { connected, petrel, report } from "../root-command.ts"
@@ -37,6 +41,7 @@ export const upgrade = Command.make(
       if (plan.from === plan.to)
         return yield* report({ event: "done", from: plan.from, to: plan.to }, nothing(plan.from))
       if (dryRun) return yield* report({ event: "planned", ...plan }, planLines(plan).join("\n"))
+      yield* refuseOldWorkers(plan.to)
       if (!yes && (json || !(yield* canAsk)))
         return yield* new Refused({
           message: "nothing takes a raised level back: say --yes where nobody can be asked"

@@ -36,7 +36,8 @@ const readOldWorkers = Effect.fnUntraced(function* (level: number) {
     .map(({ said }): OldWorker => ({ worker: said.id, host: said.host, pid: said.pid }))
 })
 
-const refuseOldWorkers = Effect.fnUntraced(function* (level: number) {
+/** Fails while a worker is alive that does not know the level. */
+export const refuseOldWorkers = Effect.fnUntraced(function* (level: number) {
   const old = yield* readOldWorkers(level)
   const [first] = old
   if (first === undefined) return
