@@ -49,11 +49,13 @@ const defaultParts = 8
  */
 const retryPauseMs = 5_000
 /**
- * How often a pause doubles at most. Where a tenant has too many events here, nothing of them waits
- * for anything else, and while they wait they count against what the consumer may have
- * unacknowledged. What goes another way is soon routed there.
+ * How often a pause doubles at most. Deliveries count that had other causes, and once the broker
+ * stores again an event should not wait for long, so what failed comes again after 20 s at most.
+ * Where a tenant has too many events here, nothing of them waits for anything else, and while they
+ * wait they count against what the consumer may have unacknowledged. What goes another way is soon
+ * routed there.
  */
-const maxDoublings = { failed: 6, tooMany: 2, passes: 4, undecided: 2 }
+const maxDoublings = { failed: 2, tooMany: 2, passes: 4, undecided: 2 }
 /** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
 /** Pause before it is looked again whether it is known which events to route, ms. */
