@@ -61,6 +61,32 @@ export const isForbidden = ({ cause }: BrokerError): boolean =>
 export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
   Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
 
+/** How long a question is unanswered before it is asked again, ms, and how often it is. */
+const askAgainAfterMs = 2_000
+const maxAsked = 4
+
+/**
+ * Runs a request that changes nothing. While it is unanswered it is repeated every 2 s, and the first
+ * result counts: a stream without a leader drops requests, and answers only those that come once it
+ * has one. Waits no longer than the first of them does.
+ */
+export const askForState = <A>(
+  operation: string,
+  run: () => Promise<A>
+): Effect.Effect<A, BrokerError> => {
+  const asking = (times: number): Effect.Effect<A, BrokerError> =>
+    times === 0
+      ? ask(operation, run)
+      : Effect.raceFirst(
+          ask(operation, run),
+          Effect.delay(
+            Effect.suspend(() => asking(times - 1)),
+            askAgainAfterMs
+          )
+        )
+  return asking(maxAsked)
+}
+
 export const streamNotFound = 10059
 export const consumerNotFound = 10014
 

@@ -4,7 +4,7 @@ import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Broker, ReadingOptions, Seen } from "./broker.ts"
-import { ask, isForbidden, isNoSuchMessage } from "./broker-error.ts"
+import { ask, askForState, isForbidden, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
 import {
   countSince,
@@ -124,7 +124,7 @@ export const operationsOf = (
     pull: (options) => pullWith(wire, outbound, turns, onReconnect, options),
     readMessage: (operation, stream, query) =>
       Effect.catchIf(
-        ask(operation, () => jsm.streams.getMessage(stream, query)),
+        askForState(operation, () => jsm.streams.getMessage(stream, query)),
         isNoSuchMessage,
         () => Effect.succeed(null)
       ),
@@ -135,7 +135,7 @@ export const operationsOf = (
     firstSince: (stream, time) => firstSince(js, stream, time),
     countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),
     entry: (name, key) =>
-      Effect.flatMap(bucket(name), (kv) => ask(`read ${key}`, () => kv.get(key))),
+      Effect.flatMap(bucket(name), (kv) => askForState(`read ${key}`, () => kv.get(key))),
     watch: (name) =>
       Effect.flatMap(bucket(name), (kv) =>
         Effect.acquireRelease(
@@ -144,7 +144,7 @@ export const operationsOf = (
         )
       ),
     streamInfo: (operation, stream, options) =>
-      ask(operation, () =>
+      askForState(operation, () =>
         jsm.streams.info(stream, options as Partial<StreamInfoRequestOptions> | undefined)
       ),
     streamNames: (operation, subject) =>
@@ -164,7 +164,7 @@ export const operationsOf = (
         })
       ),
     consumerInfo: (operation, stream, consumer) =>
-      ask(operation, () => jsm.consumers.info(stream, consumer)),
+      askForState(operation, () => jsm.consumers.info(stream, consumer)),
     makeConsumer: (operation, stream, config) =>
       ask(operation, () => jsm.consumers.add(stream, config)),
     deleteMessage: (operation, stream, seq) =>
