@@ -13,22 +13,30 @@ cp "$here/a.conf" "$here/b.conf" "$here/c.conf" "$here/common.conf" "$here/serve
 sed -n '/^#accounts {$/,/^#}$/p' "$here/../../nats.conf" | grep -v '^# [^ ]' | sed 's/^#//' > "$to/accounts.conf"
 
 cd "$to"
+# openssl says much where it succeeds, and why where it does not.
+ssl() { said=$(openssl "$@" 2>&1) || { echo "$said" >&2; exit 1; }; }
 for user in $(grep -o 'PETREL_[A-Z_]*_PASSWORD' accounts.conf | sort -u); do
   echo "export $user='\"$(openssl rand -hex 24)\"'"
 done > passwords.env
 
-openssl req -x509 -newkey ed25519 -nodes -days 365 -subj "/CN=petrel cluster" \
-  -addext basicConstraints=critical,CA:true -keyout tls/ca.key -out tls/ca.crt 2>/dev/null
+ssl req -x509 -newkey ed25519 -nodes -days 365 -subj "/CN=petrel cluster" \
+  -addext basicConstraints=critical,CA:true -keyout tls/ca.key -out tls/ca.crt
 for name in a b c; do
-  address=$(sed -n 's/^listen: "\(.*\):4222"$/\1/p' "$name.conf")
-  openssl req -newkey ed25519 -nodes -subj "/CN=$name" \
-    -keyout "tls/$name.key" -out "tls/$name.csr" 2>/dev/null
-  names="DNS:$name,IP:$address"
-  # Clients on Node look for the name localhost where an address has none.
-  case $address in 127.*) names="$names,DNS:localhost" ;; esac
+  address=$(sed -n 's/^listen: "\(.*\):[0-9]*"$/\1/p' "$name.conf" | tr -d '[]')
+  ssl req -newkey ed25519 -nodes -subj "/CN=$name" -keyout "tls/$name.key" -out "tls/$name.csr"
+  case $address in
+  "")
+    echo "$name.conf has no line such as listen: \"10.0.0.1:4222\"" >&2
+    exit 1
+    ;;
+  *:*) names="DNS:$name,IP:$address,DNS:localhost" ;;
+  *[!0-9.]*) names="DNS:$name,DNS:$address" ;;
+  # Clients on Node look for the name localhost where they are given an address.
+  *) names="DNS:$name,IP:$address,DNS:localhost" ;;
+  esac
   printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth,clientAuth\n' "$names" > "tls/$name.ext"
-  openssl x509 -req -in "tls/$name.csr" -CA tls/ca.crt -CAkey tls/ca.key -CAcreateserial \
-    -days 365 -extfile "tls/$name.ext" -out "tls/$name.crt" 2>/dev/null
+  ssl x509 -req -in "tls/$name.csr" -CA tls/ca.crt -CAkey tls/ca.key -CAcreateserial \
+    -days 365 -extfile "tls/$name.ext" -out "tls/$name.crt"
   rm "tls/$name.csr" "tls/$name.ext"
 done
 
