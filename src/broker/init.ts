@@ -23,6 +23,7 @@ import { readPosition } from "./router-position.ts"
 import { keepingRestarts, repairSources } from "./sources/restart.ts"
 import {
   checkSourceServer,
+  checkTenantRoom,
   inAccountOf,
   isSourceServer,
   releaseSubjects
@@ -159,6 +160,11 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const apartItems = all.filter(isApart)
   yield* inAccess(checkAccountLimits(apartItems, options.replicas))
   yield* checkAccountLimits(items, options.replicas)
+  yield* Effect.forEach(
+    options.tenants,
+    (tenant) => checkTenantRoom(tenant, tenantStream(names, tenant, options, maxPayload)),
+    { concurrency: 8, discard: true }
+  )
   yield* checkReservations(items, options.replicas)
   // What is in other accounts comes first: if one is not set up, nothing has been changed yet.
   const apart = yield* inAccess(ensureAll(apartItems, () => 0))

@@ -1,3 +1,4 @@
+import type { JetStreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
@@ -121,10 +122,17 @@ export const reservableBytes = (
   return Math.max(0, Math.floor((limit - Math.max(used, reserved * copies)) / copies))
 }
 
-/** Reads the storage of the account, for streams with this number of copies. */
-export const readReservations = Effect.fnUntraced(function* (replicas: number) {
+/**
+ * Reads the storage of an account, for streams with this number of copies.
+ *
+ * @param of JetStream of the account. (Default: this account)
+ */
+export const readReservations = Effect.fnUntraced(function* (
+  replicas: number,
+  of?: JetStreamManager
+) {
   const { ask, jsm } = yield* natsClients
-  const info = yield* ask("look at the account", () => jsm.getAccountInfo())
+  const info = yield* ask("look at the account", () => (of ?? jsm).getAccountInfo())
   const tier = info.tiers?.[`R${replicas}`]
   const { limits, reserved_storage, storage } = tier ?? info
   return {

@@ -5,6 +5,8 @@ import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import { TopologyError } from "./installed.ts"
+import { mebibytes } from "./reservation.ts"
+import { readReservations, reservableBytes } from "./storage-limits.ts"
 import type { WantedStream } from "./topology.ts"
 
 /**
@@ -55,6 +57,32 @@ export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
       })
   })
   return yield* ensure(jsm)
+})
+
+/**
+ * Fails if the account of a tenant has too little storage left for its stream. The broker refuses the
+ * stream as if its servers were full.
+ */
+export const checkTenantRoom = Effect.fnUntraced(function* (
+  tenant: string,
+  { max_bytes = 0, name, num_replicas: copies = 1 }: WantedStream
+) {
+  const { ask } = yield* natsClients
+  yield* inAccountOf(
+    tenant,
+    Effect.fnUntraced(function* (jsm) {
+      const look = ask(`look at stream ${name}`, () => jsm.streams.info(name))
+      const has = (yield* ifFound(look, streamNotFound))?.config.max_bytes ?? 0
+      const storage = yield* readReservations(copies, jsm)
+      const left = reservableBytes(storage, copies)
+      if (left === undefined || max_bytes - has <= left) return
+      const counted = storage.isTier ? 1 : copies
+      const each = counted === 1 ? "" : `, ${counted} times as each copy counts`
+      return yield* new TopologyError({
+        message: `the account of ${tenant} may store ${mebibytes(storage.limit ?? 0)} and has too little left for its stream, which is to take ${mebibytes(max_bytes)}${each}: raise its max_file to ${mebibytes((storage.limit ?? 0) + (max_bytes - has - left) * counted)} in the broker's configuration, or choose less with \`petrel init --tenant-bytes\``
+      })
+    })
+  )
 })
 
 const saysOf = (cause: unknown): string =>

@@ -255,6 +255,21 @@ describe("an installation that publishers publish to directly", () => {
     testTopology,
     "$JS.API.>"
   )
+
+  story(
+    "is left alone where the account of a tenant has no room for its stream",
+    () =>
+      Effect.gen(function* () {
+        const refusal = yield* Effect.flip(init({ ...withTenants, tenantBytes: 3 * 1024 ** 3 }))
+        assert.strictEqual(
+          refusal.message,
+          "the account of acme may store 1024 MiB and has too little left for its stream, which is to take 3072 MiB: raise its max_file to 3072 MiB in the broker's configuration, or choose less with `petrel init --tenant-bytes`"
+        )
+        yield* publish("after")
+        assert.strictEqual(yield* messagesInEvents, 1)
+      }),
+    testTopology
+  )
 })
 
 story(
