@@ -15,9 +15,9 @@ import type { CredentialFiles } from "./credentials.ts"
 import { credentialsOf } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
-import { connect } from "./transport.ts"
+import { connect, onConnectFailed } from "./transport.ts"
 import { Unanswered } from "./unanswered.ts"
-import { failRequests, wireOf } from "./wire.ts"
+import { failRequests, implOf, wireOf } from "./wire.ts"
 
 const oldestServer = [2, 12] as const
 
@@ -122,7 +122,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   publisher.outbound.isStored = async (stream, seq, at) =>
     (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
-  const listeners = yield* watchStatus(connection, shown)
+  const listeners = yield* watchStatus(connection, options)
   listeners.add(() => publisher.reconnected())
   const onReconnect: Broker["Service"]["onReconnect"] = (listener) => {
     listeners.add(listener)
@@ -150,14 +150,24 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   return broker
 })
 
+/** Validity of a certificate by the clock of this machine. */
+const ofValidity: ReadonlySet<string> = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"])
 const ofTls = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : ""
 
-const unreachable = (options: BrokerOptions, cause: unknown) => {
+/** True for what does not pass by itself: a login or a certificate that is refused. */
+const isRefused = (cause: unknown): boolean =>
+  cause instanceof AuthorizationError || ofTls.test(codeOf(cause))
+
+/** @param shown the address that was tried. (Default: all of them) */
+const unreachable = (
+  options: BrokerOptions,
+  cause: unknown,
+  shown: string = shownAddress(options.url)
+) => {
   const { ca, cert, creds, nkey, url } = options
-  const shown = shownAddress(url)
   if (cause instanceof AuthorizationError) {
     const given =
       creds !== undefined
@@ -171,6 +181,10 @@ const unreachable = (options: BrokerOptions, cause: unknown) => {
   if (codeOf(cause) === "ERR_TLS_CERT_ALTNAME_INVALID")
     return new BrokerUnusable({
       message: `the broker at ${shown} has a certificate for another name (${why}): address it by a name that the certificate has, or give it one for this name`
+    })
+  if (ofValidity.has(codeOf(cause)))
+    return new BrokerUnusable({
+      message: `the certificate of the broker at ${shown}, or that of its authority, is not valid now (${why}): renew it and reload the broker (nats-server --signal reload), or set the clock of this machine right`
     })
   if (ofTls.test(codeOf(cause)))
     return new BrokerUnusable({
@@ -225,13 +239,27 @@ const checkServer = (connection: NatsConnection) => {
 }
 
 /**
- * Logs each disconnect and reconnect once, and calls the reconnect listeners. Fails the requests that
- * will not be answered: at a disconnect those that were sent, at a reconnect those that were not.
+ * Logs each disconnect and reconnect once, and in between what keeps the broker from taking the
+ * connection, where that does not pass by itself. Calls the reconnect listeners. Fails the requests
+ * that will not be answered: at a disconnect those that were sent, at a reconnect those that were not.
  */
-const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, shown: string) {
+const watchStatus = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  options: BrokerOptions
+) {
+  const shown = shownAddress(options.url)
   const listeners = new Set<() => void>()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let gone = false
+  /** What was logged of this outage. */
+  const said = new Set<string>()
+  onConnectFailed(implOf(connection), (cause, server) => {
+    if (connection.isDraining() || !isRefused(cause)) return
+    const { message } = unreachable(options, cause, server)
+    if (said.has(message)) return
+    said.add(message)
+    run(Effect.logWarning(`${message}; trying again`))
+  })
   const follow = async () => {
     for await (const status of connection.status()) {
       // Each failed attempt to connect is told as a disconnect, too.
@@ -243,6 +271,7 @@ const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, sho
       if (status.type === "reconnect") {
         if (gone) run(Effect.logInfo("the broker is back", { nats: shown }))
         gone = false
+        said.clear()
         // The client has dropped what was asked meanwhile.
         failRequests(connection)
         for (const listener of listeners) listener()

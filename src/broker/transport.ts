@@ -18,8 +18,37 @@ const keepErrorListener = (socket: Socket): void => {
   }
 }
 
+/** Called with why a connection was not made, and to which server. */
+type ConnectFailed = (cause: Error, server: string) => void
+
+/** Listeners by the options of the client's connection, which it gives to each transport. */
+const listeners = new WeakMap<object, ConnectFailed>()
+
+/**
+ * Calls the listener whenever an attempt to connect again fails, where there is an error. The client
+ * tells nobody.
+ */
+export const onConnectFailed = (connection: NatsConnectionImpl, failed: ConnectFailed): void => {
+  listeners.set(connection.options, failed)
+}
+
 /** The transport of the client, whose sockets end no process. */
 export class Transport extends NodeTransport {
+  #server = ""
+
+  override connect(
+    ...[to, options]: Parameters<NodeTransport["connect"]>
+  ): ReturnType<NodeTransport["connect"]> {
+    this.#server = `${to.hostname}:${to.port}`
+    return super.connect(to, options)
+  }
+
+  /** @param cause given where the connection could not be made. */
+  override close(cause?: Error): Promise<void> {
+    if (cause !== undefined) listeners.get(this.options)?.(cause, this.#server)
+    return super.close(cause)
+  }
+
   override setupHandlers(): void {
     keepErrorListener(this.socket)
     super.setupHandlers()

@@ -68,12 +68,13 @@ class ClientWire implements Wire {
   }
 }
 
-const implOf = (connection: NatsConnection): NatsConnectionImpl => {
+/** Returns the client's own connection. Throws for one of another version of the client. */
+export const implOf = (connection: NatsConnection): NatsConnectionImpl => {
   if (connection instanceof NatsConnectionImpl) return connection
   throw new Error("this is no connection of the client that Petrel was made with")
 }
 
-/** Returns the wire of a connection. Throws for one of another version of the client. */
+/** Returns the wire of a connection. */
 export const wireOf = (connection: NatsConnection): Wire => new ClientWire(implOf(connection))
 
 /**

@@ -4,6 +4,8 @@ import { ask } from "../../src/broker/broker-error.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { isUnanswered } from "../../src/broker/keep-going.ts"
+import { eventually } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
 import { startServer } from "../kit/nats-server.ts"
 
 /** Time-out of the requests, ms: the test fails where it has to pass. */
@@ -37,5 +39,30 @@ describe("a connection to the broker that is lost", () => {
           yield* ask("look at the account", () => jsm.getAccountInfo())
         }).pipe(Effect.provide(connectTo({ url: server.url })))
       }).pipe(Effect.scoped)
+  )
+
+  it.live("is said to be refused, and why, once while another is tried for", () =>
+    Effect.gen(function* () {
+      const login = (password: string) => `authorization: { user: "me", password: "${password}" }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: login("first") })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      const host = `127.0.0.1:${server.port}`
+      yield* Effect.gen(function* () {
+        yield* natsClients
+        yield* Effect.promise(() => server.restartWith(login("second")))
+        const refused = Effect.sync(() => log.count(`the broker at ${host} refuses this user`))
+        yield* eventually(refused, (count) => count === 1)
+        yield* Effect.promise(() => server.restartWith(login("first")))
+        const isBack = Effect.sync(() => log.count("the broker is back"))
+        yield* eventually(isBack, (count) => count === 1)
+        assert.strictEqual(yield* refused, 1)
+      }).pipe(
+        Effect.provide(connectTo({ url: `nats://me:first@${host}` })),
+        Effect.provide(log.layer)
+      )
+    }).pipe(Effect.scoped)
   )
 })
