@@ -41,9 +41,14 @@ class ClientWire implements Wire {
     return this.#connection.protocol.connected
   }
 
-  /** The server sends a new INFO when a connection is established, before anything else. */
+  /**
+   * The client has no INFO from when it begins to connect until the server sends it, before anything
+   * else. Further ones come meanwhile, as when another server of a cluster leaves or joins: they do
+   * not begin another connection.
+   */
   get life(): Life | undefined {
-    return this.#connection.info
+    const { info, protocol } = this.#connection
+    return info === undefined ? undefined : protocol.transport
   }
 
   get largest(): number {
