@@ -93,6 +93,18 @@ export const lookAtStreams = Effect.fnUntraced(function* (names: ReadonlyArray<s
   )
 })
 
+/** Sources are heard of each second, also where nothing is published. After more, one is silent, ms. */
+const silentAfterMs = 5_000
+
+/**
+ * Returns the sources of which a stream hears nothing, and for how long, ms. The broker begins again by
+ * itself, some 10 to 40 s after a server was lost. Their lag is no longer true: it may say 0.
+ */
+export const silentSources = ({ sources = [] }: StreamInfo) =>
+  sources
+    .map(({ active, name }) => ({ name, silentMs: active / 1e6 }))
+    .filter(({ silentMs }) => silentMs > silentAfterMs)
+
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
 export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consumer: string) {
   const { consumerInfo } = yield* Broker

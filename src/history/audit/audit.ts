@@ -6,9 +6,11 @@ import { seeStream } from "../../broker/scan.ts"
 import { compareSources } from "../../broker/sources/comparison.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
 import { copyingStreams } from "../../broker/sources/record.ts"
+import { silentSources } from "../../broker/survey-streams.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { timeText } from "../../domain/timestamp.ts"
 import { nobody } from "../../domain/token.ts"
+import { spanText } from "../../text/quantities.ts"
 import type { RoundAt } from "../fact-record.ts"
 import { roundName } from "../fact-record.ts"
 import { attemptsOf, hasEnded } from "../fold/round.ts"
@@ -63,17 +65,17 @@ const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
 /** Events in source streams that EVENTS has not copied yet: the audit does not see them. */
 const behind = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
-  const { sources = [] } = yield* streamInfo("look at the sources of the events", names.events)
-  return sources
-    .filter(({ lag }) => lag > 0)
-    .map(
-      ({ lag, name }): Caution => ({
-        kind: "source-behind",
-        tenant: names.tenantOf(name) ?? "_",
-        events: lag,
-        says: `they are in ${name} and have not come to ${names.events} yet: nothing here is about them`
-      })
-    )
+  const info = yield* streamInfo("look at the sources of the events", names.events)
+  const silent = new Map(silentSources(info).map(({ name, silentMs }) => [name, silentMs]))
+  return (info.sources ?? []).flatMap(({ lag, name }): ReadonlyArray<Caution> => {
+    const silentMs = silent.get(name)
+    if (lag <= 0 && silentMs === undefined) return []
+    const says =
+      silentMs === undefined
+        ? `they are in ${name} and have not come to ${names.events} yet: nothing here is about them`
+        : `nothing has come from ${name} to ${names.events} for ${spanText(silentMs)}, and how many are there is not known: nothing here is about them`
+    return [{ kind: "source-behind", tenant: names.tenantOf(name) ?? "_", events: lag, says }]
+  })
 })
 
 /**

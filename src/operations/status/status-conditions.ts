@@ -1,9 +1,10 @@
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
+import { silentSources } from "../../broker/survey-streams.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { countText, localTime, plural } from "../../text/quantities.ts"
+import { countText, localTime, plural, spanText } from "../../text/quantities.ts"
 import { raisedSubject, raisedView } from "../alerts/alerts.ts"
 import {
   type Condition,
@@ -61,6 +62,30 @@ const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Co
           text: `${divergenceText(first)}${others.length === 0 ? "" : `, and so with ${plural(others.length, "other source")}`}: run \`petrel init\`, which starts ${others.length === 0 ? "it" : "them"} again`
         }
       ]
+
+/** The broker begins to copy again by itself before a source is silent for so long, ms. */
+const silentTooLongMs = 60_000
+
+/** Publishers are acknowledged by the source: nothing else shows that nothing is delivered. */
+const aboutSilentSources = ({ streams }: Survey): Conditions => {
+  const silent = streams.flatMap(({ info, name: target }) =>
+    info === undefined ? [] : silentSources(info).map((source) => ({ ...source, target }))
+  )
+  const text = silent
+    .map(
+      ({ name, silentMs, target }) =>
+        `${target} has heard nothing of ${plainText(name)} for ${spanText(silentMs)}`
+    )
+    .slice(0, 3)
+    .join(", ")
+  const isLong = silent.some(({ silentMs }) => silentMs > silentTooLongMs)
+  const conditions = conditionIf(
+    silent.length > 0,
+    "source-silent",
+    `${text}${silent.length > 3 ? `, and so with ${plural(silent.length - 3, "other source")}` : ""}: what is published there is acknowledged, and waits to be copied. The broker begins again by itself within some 40 s; if this stays, look at its log, and at the exports and imports of that account (nats.conf)`
+  )
+  return isLong ? { problems: conditions, notices: [] } : { problems: [], notices: conditions }
+}
 
 const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
   const unreadable = waitingIn(survey).unreadable ?? 0
@@ -189,11 +214,13 @@ export const conditionsOf = (survey: Survey): Conditions => {
   const room = storageConditions(survey)
   const routing = routingConditions(survey)
   const alerts = aboutAlerts(survey)
+  const silent = aboutSilentSources(survey)
   return {
     problems: [
       ...aboutStreams(survey),
       ...aboutLostEndpoints(survey),
       ...aboutSources(survey),
+      ...silent.problems,
       ...workers.problems,
       ...routing.problems,
       ...aboutUnreadable(survey),
@@ -206,6 +233,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...aboutUncounted(survey),
       ...refusingNotices(survey),
       ...reconcileNotices(survey),
+      ...silent.notices,
       ...aboutCopies(survey),
       ...room.notices,
       ...routing.notices,

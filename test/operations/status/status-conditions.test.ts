@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { StreamInfo } from "@nats-io/jetstream"
 import { beyondRemoved } from "../../../src/broker/losses.ts"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
 import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
@@ -153,6 +154,25 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(texts(survey), [
       "the broker lost messages 4 to 6 of PETREL_EVENTS_acme after PETREL_EVENTS had copied them, and whatever takes their sequences is not copied, and so with 1 other source: run `petrel init`, which starts them again"
     ])
+  })
+
+  it("is a source that is not heard of, though nothing of it is said to be missing", () => {
+    const quietFor = (seconds: number) => {
+      const sources = [
+        { name: "PETREL_EVENTS_acme", lag: 0, active: seconds * 1e9 },
+        { name: "PETREL_OWN_EVENTS", lag: 0, active: 9e8 }
+      ]
+      return { ...busy, streams: [led({ info: { sources } as StreamInfo })] }
+    }
+    assert.deepStrictEqual(codes(quietFor(4)), [[], []])
+    assert.deepStrictEqual(codes(quietFor(15)), [[], ["source-silent"]])
+    assert.match(
+      texts(quietFor(15))[0] ?? "",
+      /^PETREL_EVENTS has heard nothing of PETREL_EVENTS_acme for 15 s: what is published there is ackn/
+    )
+    assert.deepStrictEqual(codes(quietFor(61)), [["source-silent"], []])
+    // Before the first message of a source.
+    assert.deepStrictEqual(codes(quietFor(-1e-9)), [[], []])
   })
 
   it("is an endpoint that was suspended: what waits there expires", () => {
