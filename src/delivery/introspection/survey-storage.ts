@@ -5,7 +5,7 @@ import type { Filled, StreamSpace } from "../../domain/installation.ts"
 import type { Names } from "../../domain/names.ts"
 
 /** A stream that keeps what it has for a while. */
-interface KeptStream {
+export interface KeptStream {
   readonly name: string
   /** How long it keeps messages, ms; undefined also where it keeps them without limit. */
   readonly maxAge: number | undefined
@@ -15,6 +15,8 @@ interface KeptStream {
 /** The size of the streams. That of the whole account is `account` of the survey. */
 export interface RoomSurvey {
   readonly events: KeptStream
+  /** Where tenants have streams of their own, the one that all others publish to. */
+  readonly ownEvents?: KeptStream | undefined
   readonly history: KeptStream
   /** The queues of all partitions, schedules included; unknown where one is. */
   readonly queues: typeof Filled.Type
@@ -61,6 +63,7 @@ export const surveySpace = (
   others: { readonly deadBytes: number | null; readonly intakeBytes: number | null }
 ): RoomSurvey => {
   const events = spaceOf(names.events, streams.get(names.events))
+  const own = streams.get(names.ownEvents)
   const history = spaceOf(names.history, streams.get(names.history))
   const limits = waitingRooms({
     eventBytes: events.room.limitBytes ?? -1,
@@ -74,6 +77,7 @@ export const surveySpace = (
   })
   return {
     ...{ events, history },
+    ...(own === undefined ? {} : { ownEvents: spaceOf(names.ownEvents, own) }),
     queues: filled(names.deliveries, limits.queues),
     backlogs: filled(names.backlog, limits.backlogs)
   }

@@ -13,6 +13,7 @@ import type { EventsSurvey, StreamSurvey } from "../../broker/survey-streams.ts"
 import {
   countSince,
   lookAtConsumer,
+  lookAtStream,
   lookAtStreams,
   surveyEvents
 } from "../../broker/survey-streams.ts"
@@ -266,12 +267,15 @@ export const readSurvey = Effect.gen(function* () {
     names.deliveries(index),
     names.backlog(index)
   ])
-  const streams = yield* lookAtStreams([
+  const looked = yield* lookAtStreams([
     ...[names.events, names.history, names.dead, names.configuration],
     ...(hasIntake ? [names.intake, names.origins] : []),
     ...Object.values(buckets).map((bucket) => `KV_${bucket}`),
     ...waitingStreams
   ])
+  const { info } = looked.find(({ name }) => name === names.events) ?? {}
+  const isSourced = (info?.sources ?? []).some(({ name }) => name === names.ownEvents)
+  const streams = isSourced ? [...looked, yield* lookAtStream(names.ownEvents)] : looked
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const infoOf = (name: string) => byName.get(name)?.info
   const [event, dead] = [infoOf(names.events), infoOf(names.dead)]

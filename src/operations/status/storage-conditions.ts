@@ -1,5 +1,6 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
+import type { KeptStream } from "../../delivery/introspection/survey-storage.ts"
 import type { Filled } from "../../domain/installation.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import { plainText } from "../../text/plain-text.ts"
@@ -28,14 +29,14 @@ interface Bounded extends Condition {
   readonly of: typeof Filled.Type
 }
 
-const fullEvents = ({ at, room: { events } }: Survey): string => {
-  const { maxAge, name, room } = events
+/** @param flag what makes room in the stream. */
+const fullEvents = (at: number, { maxAge, name, room }: KeptStream, flag: string): string => {
   const { bytes, limitBytes, oldestAt } = room
   const freed =
     maxAge === undefined || oldestAt === null
       ? ""
       : `; its oldest events are removed from ${localTime(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
-  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init --event-bytes\` to make room sooner`
+  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init ${flag}\` to make room sooner`
 }
 
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
@@ -157,11 +158,21 @@ const aboutHealth = ({ health = [] }: Survey): Conditions => ({
 
 /** Returns the conditions of the space in the streams and in the store. */
 export const storageConditions = (survey: Survey): Conditions => {
-  const { account, dead, room } = survey
+  const { account, at, dead, room } = survey
+  const { events, ownEvents } = room
   const deadText = `the dead-letter stream is ${usedText(dead)} full${mostOf(Object.entries(dead.byTenant ?? {}))}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
   const storageText = `the broker's storage is ${usedText(account)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
   const bounded: ReadonlyArray<Bounded> = [
-    { code: "events-full", text: fullEvents(survey), of: room.events.room },
+    { code: "events-full", text: fullEvents(at, events, "--event-bytes"), of: events.room },
+    ...(ownEvents === undefined
+      ? []
+      : [
+          {
+            code: "events-full",
+            text: fullEvents(at, ownEvents, "--tenant-bytes"),
+            of: ownEvents.room
+          }
+        ]),
     { code: "dead-letters-full", text: deadText, of: dead },
     { code: "storage-full", text: storageText, of: account }
   ]

@@ -246,6 +246,16 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(texts(withEvents({ bytes: 4.9 * 1024 ** 3 })), [
       "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
     ])
+    const ownEvents = {
+      ...{ name: "PETREL_OWN_EVENTS", maxAge: events.maxAge },
+      room: { ...events.room, bytes: 1020 * 1024 ** 2, limitBytes: 1024 ** 3 }
+    }
+    const withOwn = { ...busy, room: { ...busy.room, ownEvents } }
+    assert.deepStrictEqual(codes(withOwn), [["events-full"], []])
+    assert.match(
+      texts(withOwn)[0] ?? "",
+      /^PETREL_OWN_EVENTS is 99.6% full .*`petrel init --tenant-bytes`/
+    )
     assert.deepStrictEqual(codes(withEvents({ limitBytes: null })), [[], ["events-unbounded"]])
     const shortened = { ...history, room: { ...history.room, bytes: history.room.limitBytes } }
     assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
