@@ -133,9 +133,11 @@ const said = ({ json }: Answered): string => {
         .slice(0, maxSaidChars)}`
 }
 
-/** True for an answer that says: too much, come again later. */
+/** True for an answer that says: too much, come again later. GitHub says so with 403, too. */
 const asksToWait = ({ headers, status }: Answered): boolean =>
-  status === 429 || (status === 403 && headers["x-ratelimit-remaining"] === "0")
+  status === 429 ||
+  (status === 403 &&
+    (headers["x-ratelimit-remaining"] === "0" || headers["retry-after"] !== undefined))
 
 /** Returns how long an answer says to wait, ms; undefined where it says nothing. */
 export const toldPauseMs = (headers: ApiAnswer["headers"], now: number): number | undefined => {

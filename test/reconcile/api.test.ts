@@ -61,6 +61,20 @@ describe("an API", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("is asked again after a 403 that says when, as GitHub's second limit does", () =>
+    Effect.gen(function* () {
+      const { ask, server } = yield* answering([
+        { status: 403, headers: { "retry-after": "1" }, json: { message: "secondary rate limit" } },
+        { status: 403, headers: { "x-ratelimit-remaining": "0" } },
+        { json: 1 }
+      ])
+      const startedAt = performance.now()
+      assert.strictEqual((yield* ask).json, 1)
+      assert.lengthOf(server.requests, 3)
+      assert.isAtLeast(performance.now() - startedAt, 990)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("says what it waits for, and for how long, if that takes seconds", () =>
     Effect.gen(function* () {
       const busy = { status: 429, headers: { "retry-after": "3" }, json: { message: "slowly" } }

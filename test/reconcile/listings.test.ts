@@ -135,6 +135,21 @@ describe.each(names)("the list of %s", (name) => {
   })
 })
 
+describe("a list that has more, and does not say where", () => {
+  it.live.each([
+    ["stripe", { data: [], has_more: true }],
+    ["paddle", { data: [], meta: { pagination: { has_more: true } } }],
+    ["standard-webhooks", { data: [], done: false, iterator: null }]
+  ] as const)("is not taken for whole: %s", ([name, json]) =>
+    Effect.gen(function* () {
+      const { server, walk } = yield* walked(name, 1)
+      server.answer(() => ({ json }))
+      const { message } = yield* Effect.flip(walk)
+      assert.match(message, /answers in another form than it documents/)
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("what a provider lists", () => {
   it.each(names)("is an event that may come again for as long: %s", (name) => {
     const listing = listings.get(name)

@@ -42,7 +42,9 @@ export const paddleListing: Listing = {
     }))
     const pagination = valueAt(answer.json, "meta", "pagination")
     const hasMore = valueAt(pagination, "has_more") === true
-    const next = hasMore ? queryOfLink(textAt(pagination, "next")) : undefined
-    return { listed, next: isOlder(listed.at(-1)?.at, since) ? undefined : next }
+    if (!hasMore || isOlder(listed.at(-1)?.at, since)) return { listed }
+    // More without a link to it is no end: what follows would not be compared.
+    const next = queryOfLink(textAt(pagination, "next"))
+    return next === undefined ? undefined : { listed, next }
   }
 }

@@ -45,7 +45,9 @@ export const stripeListing: Listing = {
       type: textAt(json, "type"),
       carried: { headers: jsonHeaders, body: bytes }
     }))
-    const hasMore = valueAt(answer.json, "has_more") === true
-    return { listed, next: hasMore ? listed.at(-1)?.id : undefined }
+    if (valueAt(answer.json, "has_more") !== true) return { listed }
+    // More without an event to go on from is no end: what follows would not be compared.
+    const last = listed.at(-1)
+    return last === undefined ? undefined : { listed, next: last.id }
   }
 }

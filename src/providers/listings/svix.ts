@@ -55,8 +55,10 @@ export const svixListing: Listing = {
           : {})
       }
     })
-    const isLast = valueAt(answer.json, "done") === true || isOlder(listed.at(-1)?.at, since)
-    return { listed, next: isLast ? undefined : textAt(answer.json, "iterator") }
+    if (valueAt(answer.json, "done") === true || isOlder(listed.at(-1)?.at, since)) return { listed }
+    // Not done and without an iterator is no end: what follows would not be compared.
+    const next = textAt(answer.json, "iterator")
+    return next === undefined ? undefined : { listed, next }
   },
   resend: ({ webhook }, { id }) => {
     const [app = "", endpoint = ""] = webhook.split("/endpoint/")
