@@ -37,7 +37,8 @@ export const secretsFor = Effect.fnUntraced(function* (
 })
 
 /**
- * Prepends a new secret. The existing secrets remain valid for a while.
+ * Prepends a new secret, or one of the existing ones, to which a rotation goes back. The others
+ * remain valid for a while.
  *
  * @param keepOld ms; 0 removes the old secrets at once.
  * @param now ms since the epoch.
@@ -49,6 +50,7 @@ export const rotatedSecrets = (
   now: number
 ): ReadonlyArray<Secret> => {
   const old = secrets
+    .filter((secret) => secret.value !== value)
     .map((secret) => ({
       ...secret,
       until: Math.min(secret.until ?? Number.POSITIVE_INFINITY, now + keepOld)
@@ -82,10 +84,10 @@ const problemOf = (endpoint: Endpoint, secret: string | undefined) => {
     )
   const problem = secret === undefined ? undefined : secretProblem(endpoint.sign, secret)
   if (problem !== undefined) return invalid("secret", `does not fit: ${problem}`)
-  return endpoint.secrets.some(({ value }) => value === secret)
+  return secret !== undefined && endpoint.secrets[0]?.value === secret
     ? invalid(
         "secret",
-        `is one that ${label} has already: give another, or leave it out for a new one`
+        `is the one that ${label} has already: give another, or leave it out for a new one`
       )
     : undefined
 }

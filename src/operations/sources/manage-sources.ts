@@ -9,7 +9,7 @@ import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { checkAccount } from "../../intake/source-account.ts"
-import { providerOf } from "../../intake/source-provider.ts"
+import { providerOf, secretsHoldUntil } from "../../intake/source-provider.ts"
 import {
   changeSource,
   getSource,
@@ -240,7 +240,21 @@ export const setSource = Effect.fnUntraced(function* (
   return viewOf(stored)
 })
 
-/** Gives a source a new secret. The old ones hold for a while. */
+/**
+ * Returns why a rotation is refused that leaves more secrets than hold at the same time: none of them
+ * may be dropped, as the provider may still sign with it.
+ */
+const tooManySecrets = (before: Source, now: number) => {
+  const nextEnd = secretsHoldUntil(before, now)
+  const wait =
+    nextEnd === undefined ? "" : `wait until ${new Date(nextEnd).toISOString()}, when one ends, or `
+  return invalid(
+    "keepOld",
+    `would leave ${sourceLabel(before)} more than ${maxSecrets} secrets that verify: ${wait}say 0s, which drops all old ones at once`
+  )
+}
+
+/** Gives a source a new secret, or goes back to an old one. The others hold for a while. */
 export const rotateSource = Effect.fnUntraced(function* (
   name: SourceName,
   { keepOld, secret }: SourceRotation,
@@ -250,12 +264,10 @@ export const rotateSource = Effect.fnUntraced(function* (
   const stored = yield* changeSource(
     name,
     Effect.fnUntraced(function* (before) {
-      if (before.secrets.some(({ value }) => value === secret))
-        return yield* new Invalid({
-          problems: [{ field: "secret", message: `is one that ${sourceLabel(name)} has already` }]
-        })
-      const keptMs = Duration.toMillis(keepOld)
-      const secrets = rotatedSecrets(before.secrets, secret, keptMs, now).slice(0, maxSecrets)
+      if (before.secrets[0]?.value === secret)
+        return yield* invalid("secret", `is the one that ${sourceLabel(name)} has already`)
+      const secrets = rotatedSecrets(before.secrets, secret, Duration.toMillis(keepOld), now)
+      if (secrets.length > maxSecrets) return yield* tooManySecrets(before, now)
       return yield* checked({ ...before, secrets, updatedAt: now }, now)
     }),
     by

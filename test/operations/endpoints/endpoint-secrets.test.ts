@@ -23,6 +23,14 @@ describe("a rotation", () => {
     ])
   })
 
+  it("goes back to an old secret without the end that it had", () => {
+    const older = { value: "older", createdAt: 0, until: now + 5 }
+    assert.deepStrictEqual(rotatedSecrets([old, older], "older", day, now), [
+      { value: "older", createdAt: now },
+      { ...old, until: now + day }
+    ])
+  })
+
   it("drops all old secrets at once where none is to be kept", () => {
     const older = { value: "older", createdAt: 0, until: now + day }
     assert.deepStrictEqual(rotatedSecrets([old, older], "new", 0, now), [

@@ -1,6 +1,10 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
-import { addSource } from "../../../src/operations/sources/manage-sources.ts"
+import { Duration, Effect } from "effect"
+import {
+  addSource,
+  rotateSource,
+  showSource
+} from "../../../src/operations/sources/manage-sources.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -23,6 +27,46 @@ describe.concurrent("a source whose provider cannot work with its settings", () 
       ])
       const [unknown = ""] = yield* fieldsOf({ provider: "nobody", secrets })
       assert.match(unknown, /^ there is no provider "nobody": there are petrel, /)
+    })
+  )
+})
+
+describe.concurrent("a rotation of a source's secret", () => {
+  const rotate = (id: string, secret: string, keepOld: Duration.Duration) =>
+    Effect.result(rotateSource({ tenant: "acme", id }, { secret, keepOld }, "ana"))
+
+  scenario("is refused where it would drop a secret that may be signed with", () =>
+    Effect.gen(function* () {
+      const name = { tenant: "acme", id: "many" }
+      yield* addSource(name, { provider: "github", secrets: ["s0"] }, "ana")
+      for (let n = 1; n < 10; n++) yield* rotate("many", `s${n}`, Duration.days(1))
+      const eleventh = yield* Effect.flip(
+        rotateSource(name, { secret: "s10", keepOld: Duration.minutes(1) }, "ana")
+      )
+      const [problem] = eleventh._tag === "Invalid" ? eleventh.problems : []
+      assert.strictEqual(problem?.field, "keepOld")
+      assert.match(
+        problem?.message ?? "",
+        /^would leave acme\/many more than 10 secrets that verify: wait until \d{4}-.*Z, when one ends, or say 0s/
+      )
+      assert.lengthOf((yield* showSource(name)).secrets, 10)
+      yield* rotate("many", "s10", Duration.zero)
+      assert.lengthOf((yield* showSource(name)).secrets, 1)
+    })
+  )
+
+  scenario("goes back to an old secret, whether or not it still holds", () =>
+    Effect.gen(function* () {
+      const name = { tenant: "acme", id: "back" }
+      yield* addSource(name, { provider: "github", secrets: ["old"] }, "ana")
+      yield* rotate("back", "new", Duration.days(1))
+      assert.strictEqual((yield* rotate("back", "old", Duration.days(1)))._tag, "Success")
+      const { secrets } = yield* showSource(name)
+      assert.deepStrictEqual(
+        secrets.map(({ until }) => until === undefined),
+        [true, false]
+      )
+      assert.strictEqual((yield* rotate("back", "old", Duration.days(1)))._tag, "Failure")
     })
   )
 })

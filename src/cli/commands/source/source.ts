@@ -152,7 +152,7 @@ const viewText = (view: SourceView, now: number): string =>
         ["posts to", `${view.path} of a gateway (\`petrel ingest\`)`],
         ...view.secrets.map(({ createdAt, until, value }) => [
           "secret",
-          `${value}, of ${localTime(createdAt, now)}${until === undefined ? "" : `, holds until ${localTime(until, now)}`}`
+          `${value}, of ${localTime(createdAt, now)}${until === undefined ? "" : `, ${until > now ? "holds" : "held"} until ${localTime(until, now)}`}`
         ]),
         ["tolerance", view.tolerance && spanText(Duration.toMillis(view.tolerance))],
         ["public url", view.publicUrl],
@@ -276,7 +276,7 @@ const list = Command.make(
     const rows = sources.map((source) => [
       sourceLabel(source),
       source.provider,
-      String(source.secrets.length),
+      String(source.secrets.filter(({ until }) => until === undefined || until > now).length),
       source.rate === undefined ? "-" : rateText(source.rate),
       localTime(source.createdAt, now)
     ])
