@@ -67,7 +67,7 @@ const findingText = ({ name, status, threshold, value = 0, windowMs }: Alert): s
     case "outbox-set-aside":
       return `${number(value)} ${value === 1 ? "row of an outbox" : "rows of outboxes"} can never be published as ${value === 1 ? "it is" : "they are"}: see \`petrel outbox status\` and \`petrel outbox list\``
     case "source-refusing":
-      return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} all that comes, as with a secret that is not the provider's any more: see \`petrel status\` and \`petrel source rotate\``
+      return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} what comes: \`petrel status\` says why, such as a secret that is not the provider's any more, or a request that is too large`
     case "quarantined":
       return `${number(value)} ${value === 1 ? "request is" : "requests are"} in quarantine, and ${value === 1 ? "is no event" : "are no events"}: see \`petrel quarantine list\``
     case "provider-lost":

@@ -18,7 +18,9 @@ const maxNamed = 100
 
 interface Refused {
   readonly name: SourceName
+  /** Requests in a row that were refused, and those of them that were not verified. */
   inRow: number
+  unverified: number
   /** When the first of the row was refused, ms since the epoch. */
   since: number
   /** When something was refused last, ms of the monotonic clock. */
@@ -47,8 +49,10 @@ export class Refusals {
   ): string | undefined {
     const refused = this.#of(name)
     const now = this.#note(refused)
-    if (refused.inRow < toldAfter) return undefined
-    refused.reason = `${refused.inRow} requests in a row were not verified, the last one for ${problem}: ${text.replace(/\.$/, "")}`
+    refused.unverified++
+    if (refused.unverified < toldAfter) return undefined
+    const which = refused.unverified === refused.inRow ? " in a row" : ""
+    refused.reason = `${refused.unverified} requests${which} were not verified, the last one for ${problem}: ${text.replace(/\.$/, "")}`
     return this.#isDue(refused, "unauthorized", now) ? refused.reason : undefined
   }
 
@@ -65,6 +69,7 @@ export class Refusals {
     const refused = this.#sources.get(sourceKey(name))
     if (refused === undefined) return
     refused.inRow = 0
+    refused.unverified = 0
     refused.reason = undefined
   }
 
@@ -93,6 +98,7 @@ export class Refusals {
     const now = timers.monotonicMs()
     if (refused.inRow === 0 || now - refused.lastAt > rememberedMs) {
       refused.inRow = 0
+      refused.unverified = 0
       refused.reason = undefined
       refused.since = timers.wallMs()
     }
@@ -115,7 +121,14 @@ export class Refusals {
     if (known !== undefined) return known
     if (this.#sources.size >= maxSources) this.#sources.clear()
     const made: Refused = {
-      ...{ name, inRow: 0, since: 0, lastAt: Number.NEGATIVE_INFINITY, reason: undefined },
+      ...{
+        name,
+        inRow: 0,
+        unverified: 0,
+        since: 0,
+        lastAt: Number.NEGATIVE_INFINITY,
+        reason: undefined
+      },
       toldAt: new Map()
     }
     this.#sources.set(key, made)

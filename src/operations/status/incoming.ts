@@ -86,17 +86,28 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
   }
 }
 
-/** Names the sources that refuse all that comes: the alert has their number. */
+/**
+ * Names the sources that refuse all that comes: the alert has their number. A gateway knows only what
+ * came to itself.
+ */
 export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> => {
-  const sources = new Map(
-    (incoming?.gateways ?? [])
-      .flatMap(({ refusing }) => refusing)
-      .map((one) => [`${one.tenant}/${one.source}`, one])
+  const gateways = incoming?.gateways ?? []
+  const sources = Map.groupBy(
+    gateways.flatMap(({ refusing }) => refusing),
+    ({ source, tenant }) => `${tenant}/${source}`
   )
-  return [...sources].map(([name, { reason, since }]) => ({
-    code: "source-refusing",
-    text: `${name} has refused all that came since ${localTime(since, at)} (${plainText(reason)}): see \`petrel source show ${name}\``
-  }))
+  return [...sources].map(([name, refusals]) => {
+    const since = Math.min(...refusals.map((one) => one.since))
+    const reason = plainText(refusals.at(-1)?.reason ?? "")
+    const where =
+      refusals.length === gateways.length
+        ? ""
+        : ` to ${refusals.length} of ${gateways.length} gateways`
+    return {
+      code: "source-refusing",
+      text: `${name} has refused all that came${where} since ${localTime(since, at)} (${reason}): see \`petrel source show ${name}\``
+    }
+  })
 }
 
 /** Names the sources whose last reconciliation was broken off: what they lost since is not known. */

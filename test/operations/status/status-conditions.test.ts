@@ -223,6 +223,23 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is that sources refuse what comes, at all gateways or at some of them", () => {
+    const refusing = (gateways: typeof comingIn.gateways) =>
+      texts({ ...busy, incoming: { ...comingIn, gateways } }).filter((text) =>
+        text.startsWith("acme/stripe has refused")
+      )
+    const [first, second] = comingIn.gateways
+    assert.match(
+      refusing(comingIn.gateways).join(),
+      /^acme\/stripe has refused all that came since /
+    )
+    if (first === undefined || second === undefined) return assert.fail("there are two gateways")
+    assert.match(
+      refusing([{ ...first, refusing: [] }, second]).join(),
+      /^acme\/stripe has refused all that came to 1 of 2 gateways since .* \(11 in a row\)/
+    )
+  })
+
   it("is that what comes in is refused, and not that it is kept to be recognised", () => {
     const intake = (bytes: number, notCopied: number | null = 0): Survey => ({
       ...busy,
