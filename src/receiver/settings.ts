@@ -135,8 +135,11 @@ const functions: ReadonlySet<string> = new Set([
 export const checkOptions = (kind: keyof typeof optionsOf, of: string, given: object): void => {
   const known: ReadonlyArray<string> = optionsOf[kind]
   for (const [name, value] of Object.entries(given)) {
-    if (!known.includes(name))
-      throw new TypeError(`${name} is no option of ${of}: it has ${known.join(", ")}`)
+    if (!known.includes(name)) {
+      // It is for tests.
+      const shown = known.filter((one) => one !== "failpoint")
+      throw new TypeError(`${name} is no option of ${of}: it has ${shown.join(", ")}`)
+    }
     if (functions.has(name) && value !== undefined && typeof value !== "function")
       throw new TypeError(`${name} of ${of} must be a function, and is ${String(value)}`)
     const isKey = value === undefined || value === "id" || value === "payload"
