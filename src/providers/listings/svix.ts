@@ -55,7 +55,8 @@ export const svixListing: Listing = {
           : {})
       }
     })
-    if (valueAt(answer.json, "done") === true || isOlder(listed.at(-1)?.at, since)) return { listed }
+    if (valueAt(answer.json, "done") === true || isOlder(listed.at(-1)?.at, since))
+      return { listed }
     // Not done and without an iterator is no end: what follows would not be compared.
     const next = textAt(answer.json, "iterator")
     return next === undefined ? undefined : { listed, next }
