@@ -29,6 +29,8 @@ export interface EndpointRedelivery {
   readonly endpoint: string
   /** Why the endpoint accepts nothing. Its `fresh` dead letters are then skipped. */
   readonly unfit: Unfit | undefined
+  /** True if the endpoint is paused or suspended: what is sent waits until it is resumed. */
+  readonly waits: boolean
   /** Dead letters that were not redelivered before. */
   readonly fresh: ReadonlyArray<Round>
   /** Rounds that were claimed by a process that died before it stored them. */
@@ -122,7 +124,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
   const layout = yield* steadyLayout
   const { names, streamInfo } = yield* Broker
   const planOne = Effect.fnUntraced(function* ({ endpoint, letters, since, tenant }: Group) {
-    const { target, unfit } = yield* readTarget(tenant, endpoint)
+    const { target, unfit, waits } = yield* readTarget(tenant, endpoint)
     const rounds = yield* openRounds({
       kind: "redelivered",
       target,
@@ -153,6 +155,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       tenant,
       endpoint,
       unfit,
+      waits,
       rounds,
       finishing: rounds.finishing,
       fresh,

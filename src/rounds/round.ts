@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { readLayout, refuseChange, TopologyError } from "../broker/installed.ts"
 import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
+import { isHeldBack } from "../domain/endpoint.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import { forwardedTo } from "../endpoints/inherited-settings.ts"
 import type { Windows } from "../endpoints/live-endpoint.ts"
@@ -51,7 +52,8 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
       ...{ tenant, endpoint, generation: "none", revision: 0, forwards: [] },
       ...noWindows
     } satisfies RoundTarget,
-    unfit: why
+    unfit: why,
+    waits: false
   })
   const settings = yield* readSettingsInForce(tenant)
   return yield* getEndpoint(tenant, endpoint).pipe(
@@ -64,7 +66,8 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
         ...windowsOf(config),
         forwards: forwardedTo(config, settings)
       } satisfies RoundTarget,
-      unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)
+      unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const),
+      waits: isHeldBack(config)
     })),
     Effect.catchTags({
       EndpointNotFound: () => Effect.succeed(unfit("endpoint-removed")),

@@ -2326,6 +2326,13 @@ export interface RecoveryPlan {
   readonly reasons: { readonly [name: string]: number }
   /** How many of them a receiver may have got already. */
   readonly mayRepeat?: number
+  /** Of those that are sent, deliveries that wait because their endpoint is paused or suspended; at most 100 endpoints. */
+  readonly waiting?: ReadonlyArray<{
+    /** `<tenant>/<endpoint>` */
+    readonly endpoint: string
+    /** How many they are. */
+    readonly count: number
+  }>
   /** Ids that do not exist any more: discarded, or too old and not kept. */
   readonly gone: number
   /** Sent again before. */
@@ -2400,6 +2407,13 @@ export interface RedeliveryPlan {
   readonly reasons: { readonly [name: string]: number }
   /** How many of them a receiver may have got already. */
   readonly mayRepeat?: number
+  /** Of those that are sent, deliveries that wait because their endpoint is paused or suspended; at most 100 endpoints. */
+  readonly waiting?: ReadonlyArray<{
+    /** `<tenant>/<endpoint>` */
+    readonly endpoint: string
+    /** How many they are. */
+    readonly count: number
+  }>
   /** Ids that do not exist any more: discarded, or too old and not kept. */
   readonly gone: number
   /** Sent again before. */

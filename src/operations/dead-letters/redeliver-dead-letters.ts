@@ -59,6 +59,19 @@ const mayRepeat = Schema.optionalKey(Schema.Int).annotateKey({
   description: "How many of them a receiver may have got already."
 })
 
+/** Endpoints that are paused or suspended, with the number of deliveries that wait; at most 100 of them. */
+const waiting = Schema.optionalKey(
+  Schema.Array(
+    Schema.Struct({
+      endpoint: Schema.String.annotateKey({ description: "`<tenant>/<endpoint>`" }),
+      count: Schema.Int.annotateKey({ description: "How many they are." })
+    })
+  )
+).annotateKey({
+  description:
+    "Of those that are sent, deliveries that wait because their endpoint is paused or suspended; at most 100 endpoints."
+})
+
 /** What a redelivery would do. */
 export const RedeliveryPlan = Schema.Struct({
   selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
@@ -67,6 +80,7 @@ export const RedeliveryPlan = Schema.Struct({
   }),
   reasons: ReasonCounts.annotateKey({ description: "How many, by reason." }),
   mayRepeat,
+  waiting,
   gone: Schema.Int.annotateKey({
     description: "Ids that do not exist any more: discarded, or too old and not kept."
   }),
@@ -79,6 +93,7 @@ export const Redelivered = Schema.Struct({
   selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
   redelivered: Schema.Int.annotateKey({ description: "How many were sent." }),
   mayRepeat,
+  waiting,
   gone: Schema.Int.annotateKey({ description: "Discarded, or too old and not kept any more." }),
   ...left
 })
@@ -150,13 +165,31 @@ const withUnsure = (
   return sum === 0 ? {} : { mayRepeat: sum }
 }
 
+/** Adds the deliveries of a chunk that wait, as their endpoint is paused. */
+const withWaiting = (
+  { waiting = [] }: Pick<Redelivered, "waiting">,
+  plan: ReadonlyArray<EndpointRedelivery>
+): Pick<Redelivered, "waiting"> => {
+  const counts = new Map(waiting.map(({ count, endpoint }) => [endpoint, count]))
+  for (const { endpoint, finishing, fresh, tenant, unfit, waits } of plan) {
+    const count = finishing.length + (unfit === undefined ? fresh.length : 0)
+    const name = `${tenant}/${endpoint}`
+    if (waits && count > 0 && (counts.has(name) || counts.size < maxSkipped))
+      counts.set(name, (counts.get(name) ?? 0) + count)
+  }
+  return counts.size === 0
+    ? {}
+    : { waiting: [...counts].map(([endpoint, count]) => ({ endpoint, count })) }
+}
+
 /** Adds what a chunk leaves alone, and how many it may not be the first to send again. */
-const withLeft = <A extends LeftAlone & Pick<Redelivered, "mayRepeat">>(
+const withLeft = <A extends LeftAlone & Pick<Redelivered, "mayRepeat" | "waiting">>(
   before: A,
   plan: ReadonlyArray<EndpointRedelivery>
 ): A => ({
   ...before,
   ...withUnsure(before, plan),
+  ...withWaiting(before, plan),
   before: plan.reduce((sum, one) => sum + one.before, before.before),
   deliveredLate: plan.reduce((sum, one) => sum + one.late, before.deliveredLate),
   superseded: plan.reduce((sum, one) => sum + one.superseded, before.superseded),

@@ -77,12 +77,31 @@ const repeatLines = ({
         `${countText(mayRepeat)} of them may have been sent again before: the history has no facts from then any more`
       ]
 
+/** Says where what is sent waits. */
+const waitingLines = ({ waiting = [] }: Pick<RedeliveryPlan, "waiting">): ReadonlyArray<string> => {
+  const others = waiting.slice(named)
+  return [
+    ...waiting
+      .slice(0, named)
+      .map(
+        ({ count, endpoint }) =>
+          `${countText(count)} of them wait${count === 1 ? "s" : ""}: ${endpoint} is paused or suspended, until \`petrel endpoint resume ${endpoint}\``
+      ),
+    ...(others.length === 0
+      ? []
+      : [
+          `${countText(others.reduce((sum, { count }) => sum + count, 0))} of them wait: of ${countText(others.length)} more such endpoints`
+        ])
+  ]
+}
+
 /** Returns what a redelivery would do. */
 export const planText = (plan: RedeliveryPlan): string =>
   [
     `would send ${lettersText(plan.redeliver)} again`,
     ...reasonLines(plan.reasons),
     ...repeatLines(plan),
+    ...waitingLines(plan),
     ...leftTexts(plan),
     ...goneLines(plan)
   ].join("\n")
@@ -99,6 +118,7 @@ export const doneText = (done: Redelivered, others: number): string => {
       ? "nothing was sent"
       : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
     ...repeatLines(done),
+    ...waitingLines(done),
     ...leftTexts(done),
     ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
     ...goneLines(done)

@@ -3,7 +3,7 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../../../../src/broker/broker.ts"
 import { scanQueue } from "../../../../src/broker/scan.ts"
 import { partitionOf } from "../../../../src/domain/names.ts"
-import { disableEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
+import { disableEndpoint, pauseEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { getEndpoint } from "../../../../src/endpoints/endpoint-store.ts"
 import { allFacts } from "../../../kit/consistency.ts"
 import { deadLetters, endpoint, nth, worker } from "../../../kit/engine.ts"
@@ -24,6 +24,37 @@ const waiting = (id: string) =>
   })
 
 describe("petrel dead redeliver", () => {
+  it.live("says what waits because its endpoint is paused", () => {
+    const place = install()
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        yield* endpoint({ id: "held" })
+        yield* pauseEndpoint({ tenant: "acme", endpoint: "held" }, undefined, "ana")
+        for (const [index, id] of ["hook", "held", "held"].entries())
+          yield* bury({
+            endpoint: id,
+            event: `acme-${index}`,
+            eventSeq: index + 1,
+            reason: "permanent"
+          })
+        const waits =
+          "2 of them wait: acme/held is paused or suspended, until `petrel endpoint resume acme/held`"
+        const planned = yield* run("dead", "redeliver", ...place.flags, "--all", "--dry-run")
+        assert.deepStrictEqual(planned.out, [
+          "would send 3 dead letters again",
+          "  permanent                   3",
+          waits
+        ])
+        const { out } = yield* run("dead", "redeliver", ...place.flags, "--all")
+        assert.deepStrictEqual(out, [
+          "3 dead letters sent again: `petrel dead list` shows what comes of them",
+          waits
+        ])
+      })
+    )
+  })
+
   it.live("says what is wrong in one sentence, and does nothing then", () => {
     const place = install()
     const redeliver = (...args: ReadonlyArray<string>) =>
