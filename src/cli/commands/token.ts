@@ -1,5 +1,7 @@
 import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { Broker } from "../../broker/broker.ts"
+import { clockOf } from "../../broker/kept-since.ts"
 import { present } from "../../domain/record.ts"
 import { jsonOf } from "../../domain/timestamp.ts"
 import { isToken } from "../../domain/token.ts"
@@ -53,6 +55,11 @@ const scopesOf = (given: ReadonlyArray<string>, operator: boolean): ReadonlyArra
   return [...new Set(named.flatMap((name) => (name === everyScope ? possible : [name])))]
 }
 
+const brokersTime = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  return clockOf(yield* streamInfo("read the broker's clock", names.history))
+})
+
 const create = Command.make(
   "create",
   {
@@ -86,16 +93,22 @@ const create = Command.make(
       return yield* refusal([
         `say what it may do with --scope: ${tenantScopes.join(", ")}, or all of these`
       ])
-    const now = yield* Clock.currentTimeMillis
+    const endAfter = (now: number) =>
+      expires === undefined ? {} : { expiresAt: now + Duration.toMillis(expires) }
     const settings = readInput(NewToken, {
       tenant: tenant ?? allTenants,
       scopes: chosen,
       ...present({ name, rate }),
-      ...(expires === undefined ? {} : { expiresAt: now + Duration.toMillis(expires) })
+      ...endAfter(yield* Clock.currentTimeMillis)
     })
     const fields = { scopes: "--scope", expiresAt: "--expires" }
     if (settings._tag === "Failure") return yield* refusal(flagProblems(settings.failure, fields))
-    const { token, ...made } = yield* createToken(settings.success, operatorNamed(by)).pipe(
+    const { token, ...made } = yield* Effect.gen(function* () {
+      // A console takes it until then, whatever this machine's clock says.
+      const now = yield* brokersTime
+      const asked = { ...settings.success, ...endAfter(now) }
+      return yield* createToken(asked, operatorNamed(by), now)
+    }).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, fields))),
       Effect.provide(LiveTokens.layer),
       Effect.provide(connectedWithTokens)

@@ -64,9 +64,15 @@ const reserve = Effect.fnUntraced(function* (token: Places, now: number) {
  * history knows of it. Fails with
  * NotAllowed for what the asker's own token may not give, with QuotaReached if there are as many as
  * there may be.
+ *
+ * @param at when it is made, ms since the epoch. (Default: by this machine's clock)
  */
-export const createToken = Effect.fnUntraced(function* (asked: AnyNewToken, asker: Asker) {
-  const now = yield* Clock.currentTimeMillis
+export const createToken = Effect.fnUntraced(function* (
+  asked: AnyNewToken,
+  asker: Asker,
+  at?: number
+) {
+  const now = at ?? (yield* Clock.currentTimeMillis)
   const { get, reservations } = yield* LiveTokens
   const { by, token: maker } = asker
   const line = maker === undefined ? [] : lineOf(maker, get)
