@@ -78,6 +78,10 @@ export const encodeType = (type: string, room: number = maxType): string => {
   return encoded.length > room ? shortened(encoded.replaceAll(".", "_")) : encoded
 }
 
+/** Returns the type of an event, without its source, of the type that its source gives it. */
+export const typeWithin = ({ source, type }: Pick<IncomingEvent, "source" | "type">): string =>
+  source === outboxSource ? type : encodeType(type, maxType - source.length - 1)
+
 /** Returns the type that {@link encodeType} encoded, unless it was too long. */
 export const decodeType = (encoded: string): string =>
   encoded.replaceAll(/_x([0-9A-F]*)_/g, (_, hex: string) =>
@@ -150,7 +154,7 @@ export const incomingMessage = (event: IncomingEvent, { subjects }: Names): Inco
   const { contentType, source, tenant, traceparent, type } = event
   const token = idToken(event.id)
   const isRow = source === outboxSource
-  const encoded = isRow ? type : encodeType(type, maxType - source.length - 1)
+  const encoded = typeWithin(event)
   const sameId = isRow
     ? subjects.incomingRow(tenant, token)
     : subjects.incoming(tenant, source, token)

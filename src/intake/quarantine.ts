@@ -11,6 +11,7 @@ import { idOfBody, incomingProblem } from "../domain/intake.ts"
 import { nobody } from "../domain/token.ts"
 import { appendFact } from "../history/facts.ts"
 import type { ProviderEvent } from "../providers/provider.ts"
+import { keptOfRequest } from "./kept-headers.ts"
 import { storeIncoming } from "./store-incoming.ts"
 
 /**
@@ -264,7 +265,8 @@ export const releaseQuarantined = Effect.fnUntraced(function* (
     id: event.id ?? idOfBody(event.body),
     type: event.type,
     body: event.body,
-    contentType: event.contentType
+    contentType: event.contentType,
+    ...keptOfRequest(one)
   }))
   if (events.length === 0)
     return yield* new NotReleasable({

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
-import { quarantine } from "../../src/intake/quarantine.ts"
+import { quarantine, releaseQuarantined } from "../../src/intake/quarantine.ts"
 import { startConsole } from "../kit/console.ts"
 import { eventually, history } from "../kit/engine.ts"
 import { stripeSource } from "../kit/gateway.ts"
@@ -129,6 +129,23 @@ describe("several in quarantine, over HTTP", () => {
         streamInfo("count the events", names.events),
         ({ state }) => state.messages === 2
       )
+    })
+  )
+
+  scenario("keep what endpoints may get of their request", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+      const headers = { "x-github-event": "push", "user-agent": "Hookshot", traceparent }
+      const { seq } = yield* put("acme", "{}", { headers })
+      yield* releaseQuarantined("acme", seq, { type: "push", read: () => undefined }, "ana")
+      const { names, readMessage } = yield* Broker
+      const stored = yield* readMessage("look at the event", names.intake, {
+        last_by_subj: `${names.subjects.incoming("acme", "stripe", "*")}.>`
+      })
+      assert.strictEqual(stored?.header.get("x-github-event"), "push")
+      assert.strictEqual(stored?.header.get("traceparent"), traceparent)
+      assert.strictEqual(stored?.header.get("user-agent"), "")
     })
   )
 })

@@ -8,6 +8,7 @@ import { nobody } from "../../domain/token.ts"
 import { appendFact } from "../../history/facts.ts"
 import type { Provider, ProviderEvent, ReceivedRequest } from "../../providers/provider.ts"
 import { timers } from "../../time/timers.ts"
+import { isPrivate, keptOfRequest } from "../kept-headers.ts"
 import type { Note, QuarantineReason } from "../quarantine.ts"
 import { quarantine } from "../quarantine.ts"
 import { NotStored, storeIncoming } from "../store-incoming.ts"
@@ -18,34 +19,10 @@ import type { Refusals } from "./refusals.ts"
 
 /** Events of one request that are stored concurrently. */
 const maxConcurrentStores = 16
-/** Headers of a request that are kept with its events: at most so many, with so many characters. */
-const maxHeaders = 32
-const maxHeaderLength = 4_096
 /** Characters of an id in a sentence. */
 const maxShownId = 200
 /** Characters of a content type. */
 const maxContentType = 255
-
-/** Headers that authenticate a request, or say how it travelled. */
-const isPrivate = (name: string): boolean =>
-  /authorization|cookie|signature|token|secret|hmac|api-?key|forwarded|real-ip|client-ip/.test(name)
-
-const plain = /^[\x20-\x7e]*$/
-
-/** Returns the headers of a request that an endpoint may be given: the provider's own. */
-export const keptHeaders = ({
-  headers
-}: Pick<ReceivedRequest, "headers">): NonNullable<IncomingEvent["headers"]> => {
-  const kept: Array<readonly [string, string]> = []
-  let length = 0
-  for (const [name, value] of Object.entries(headers)) {
-    if (!name.startsWith("x-") || value === undefined || isPrivate(name)) continue
-    length += name.length + value.length
-    if (kept.length >= maxHeaders || length > maxHeaderLength) break
-    if (plain.test(value)) kept.push([name, value])
-  }
-  return kept
-}
 
 const usualType = (contentType: string): string =>
   contentType.length > maxContentType ? "application/octet-stream" : contentType
@@ -171,7 +148,6 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     event: ProviderEvent
   ): Effect.fn.Return<Part, unknown, Broker> {
     const { source } = live
-    const { traceparent } = request.headers
     const incoming: IncomingEvent = {
       tenant: source.tenant,
       source: source.id,
@@ -179,8 +155,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       type: event.type,
       body: event.body,
       contentType: usualType(event.contentType),
-      ...(traceparent === undefined || !plain.test(traceparent) ? {} : { traceparent }),
-      headers: keptHeaders(request)
+      ...keptOfRequest(request)
     }
     const stored = yield* Effect.result(within(storeIncoming(incoming)))
     if (Result.isFailure(stored)) {

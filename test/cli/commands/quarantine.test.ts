@@ -43,10 +43,10 @@ describe("petrel quarantine", () => {
         const unread = yield* petrel("release", "acme", one, two)
         assert.strictEqual(unread.code, 1)
         assert.match(unread.err.join(), /2 left as they are: .*give it a type/)
-        const released = yield* petrel("release", "acme", one, two, "--type", "thing.unknown")
+        const released = yield* petrel("release", "acme", one, two, "--type", "thing/unknown")
         assert.deepStrictEqual(released.out, [
-          `${one} is 1 event now: stripe.thing.unknown`,
-          `${two} is 1 event now: stripe.thing.unknown`,
+          `${one} is 1 event now: stripe.thing_x2F_unknown`,
+          `${two} is 1 event now: stripe.thing_x2F_unknown`,
           "2 released"
         ])
         const shown = yield* petrel("show", "acme", three)

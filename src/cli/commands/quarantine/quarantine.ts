@@ -1,6 +1,7 @@
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
 import { maxQuarantined } from "../../../broker/topology.ts"
+import { typeWithin } from "../../../domain/intake.ts"
 import { present } from "../../../domain/record.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
@@ -144,7 +145,7 @@ const onlyNumber = ({ number = [], reason, source }: QuarantineChoice): number |
 
 const releasedText = ({ events, number, source }: Released): string => {
   const [first] = events
-  return `${number} is ${plural(events.length, "event")} now${first === undefined ? "" : `: ${source}.${first.type}`}`
+  return `${number} is ${plural(events.length, "event")} now${first === undefined ? "" : `: ${source}.${typeWithin({ source, type: first.type })}`}`
 }
 
 /** Says what stays in quarantine. Fails if anything does. */
