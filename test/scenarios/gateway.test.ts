@@ -244,7 +244,8 @@ describe.concurrent("a gateway", () => {
           method: "GET"
         }
       )
-      assert.notStrictEqual(wrong.status, 200)
+      assert.strictEqual(wrong.status, 405)
+      assert.match(wrong.body, /carry the source's verify token/)
 
       yield* source("zoom", { provider: "zoom", secrets: ["zoom-secret"] })
       yield* source("x", { provider: "x", secrets: ["x-secret"] })

@@ -19,6 +19,9 @@ import type { Refusals } from "./refusals.ts"
 
 /** Events of one request that are stored concurrently. */
 const maxConcurrentStores = 16
+/** The answer to another method, also where a request that sets a webhook up knows another token. */
+const onlyPost =
+  "webhooks come by POST; a GET that sets one up must be in its provider's form and carry the source's verify token, if it has one"
 /** Characters of an id in a sentence. */
 const maxShownId = 200
 /** Characters of a content type. */
@@ -206,7 +209,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     const handshake = provider.handshake?.(request, now)
     if (handshake !== undefined) return { ...handshake, outcome: "handshake" }
     if (request.method !== "POST")
-      return { status: 405, outcome: "unsupported", headers: { allow: "POST" } }
+      return { status: 405, outcome: "unsupported", headers: { allow: "POST" }, body: onlyPost }
     const verification = yield* Effect.result(
       Effect.tryPromise(async () => provider.verify(request, now))
     )
