@@ -55,7 +55,7 @@ export const sourceSettings = {
   }),
   rate: Schema.optionalKey(RateLimit).annotateKey({
     description:
-      "Requests that are taken; others are refused for now, and the provider sends them again. (Default: no limit)"
+      "Requests that each gateway takes; others are refused for now, and the provider sends them again. (Default: no limit)"
   }),
   apiKey: Schema.optionalKey(ApiKey).annotateKey({
     description: "Credentials for the provider's API. A secret."

@@ -696,7 +696,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "rate",
-    "text": "Requests that are taken; others are refused for now, and the provider sends them again.",
+    "text": "Requests that each gateway takes; others are refused for now, and the provider sends them again.",
     "removal": "null",
     "kind": {
       "is": "any"

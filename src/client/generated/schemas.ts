@@ -2043,7 +2043,7 @@ export interface NewSource {
   readonly verifyToken?: string | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | undefined
-  /** Requests that are taken; others are refused for now, and the provider sends them again. */
+  /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | undefined
   /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | undefined
@@ -2904,7 +2904,7 @@ export interface Source {
   readonly verifyToken?: string
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string }
-  /** Requests that are taken; others are refused for now, and the provider sends them again. */
+  /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit
   /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string
@@ -2970,7 +2970,7 @@ export interface SourcePatch {
   readonly verifyToken?: string | null | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | null | undefined
-  /** Requests that are taken; others are refused for now, and the provider sends them again. */
+  /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | null | undefined
   /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | null | undefined

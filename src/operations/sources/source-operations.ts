@@ -34,7 +34,7 @@ const sourceTexts = {
     "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
   verifyToken: `What the provider repeats when the webhook is set up. ${only(takers.verifyToken)}`,
   scheme: "How a sender of the provider `hmac` signs.",
-  rate: "Requests that are taken; others are refused for now, and the provider sends them again.",
+  rate: "Requests that each gateway takes; others are refused for now, and the provider sends them again.",
   apiKey: `Credentials for the provider's API, which is asked for what never came in. ${only(takers.apiKey)}`,
   apiUrl: "Where the provider's API is, where that is not the provider's own.",
   reconcile: "How often gateways ask the provider's API for what never came in, and fetch it.",

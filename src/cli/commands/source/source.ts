@@ -77,7 +77,7 @@ const settingFlags = {
   rate: textFlag(
     "rate",
     "RATE",
-    "Requests that are taken, such as 200/s; others are refused for now, and the provider sends them again (default: no limit)"
+    "Requests that each gateway takes, such as 200/s; others are refused for now, and the provider sends them again (default: no limit)"
   ),
   reconcile: textFlag(
     "reconcile",
