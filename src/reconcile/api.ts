@@ -113,8 +113,28 @@ const sendOnce = async (
 /** Characters of an API's own words that are repeated. */
 const maxSaidChars = 200
 
-/** Returns what an API says of a failure, as `: its words`, or nothing. */
-const said = ({ json }: Answered): string => {
+/** A shorter part of credentials is no secret, and may be a word of an answer. */
+const minSecretChars = 6
+
+/** Returns the credentials in headers, in the forms in which an API may repeat them; longest first. */
+const credentialsIn = (
+  headers: Readonly<Record<string, string | undefined>>
+): ReadonlyArray<string> =>
+  Object.values(headers)
+    .flatMap((value = "") => {
+      const [, scheme = "", given = value] = /^(\w+) (.*)$/.exec(value) ?? []
+      const plain = scheme === "Basic" ? Buffer.from(given, "base64").toString() : given
+      return [given, plain, ...plain.split(":")]
+    })
+    .filter((text) => text.length >= minSecretChars)
+    .toSorted((a, b) => b.length - a.length)
+
+/**
+ * Returns what an API says of a failure, as `: its words`, or nothing.
+ *
+ * @param credentials are left out: some APIs repeat the key that they refuse.
+ */
+const said = ({ json }: Answered, credentials: ReadonlyArray<string>): string => {
   if (typeof json !== "object" || json === null) return ""
   const { detail, error, errors, message } = json as Record<string, unknown>
   const texts = [
@@ -128,7 +148,8 @@ const said = ({ json }: Answered): string => {
   const text = texts.find((one) => typeof one === "string" && one !== "")
   return text === undefined
     ? ""
-    : `: ${String(text)
+    : `: ${credentials
+        .reduce((words, secret) => words.replaceAll(secret, "********"), String(text))
         .replaceAll(/\p{Cc}+/gu, " ")
         .slice(0, maxSaidChars)}`
 }
@@ -218,6 +239,10 @@ export const makeApi = (options: ApiOptions): Api => {
 
   const ask: Api["ask"] = Effect.fnUntraced(function* (request, authorization) {
     const askedAt = timers.monotonicMs()
+    const credentials = credentialsIn({
+      ...authorization,
+      login: request.headers?.authorization
+    })
     for (let tries = 1; ; tries++) {
       yield* turn
       const result = yield* answered(request, authorization)
@@ -235,12 +260,12 @@ export const makeApi = (options: ApiOptions): Api => {
         const answer = result.success
         const { status } = answer
         if (status >= 200 && status < 300) return answer
-        why = `${title} answers ${status}${said(answer)}`
+        why = `${title} answers ${status}${said(answer, credentials)}`
         const mayPass = asksToWait(answer) || status >= 500 || status === 408
         if (!mayPass)
           return yield* new ApiFailed({
             status,
-            message: `${title} ${refusedText(answer)} (${status}${said(answer)})`
+            message: `${title} ${refusedText(answer)} (${status}${said(answer, credentials)})`
           })
         const toldMs = toldPauseMs(answer.headers, timers.wallMs())
         if (toldMs !== undefined && toldMs > maxToldPauseMs)

@@ -121,6 +121,27 @@ describe("an API", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("is repeated without the credentials that it repeats", () =>
+    Effect.gen(function* () {
+      const server = yield* providerApi(({ headers }) => {
+        const given = String(headers.authorization).replace("Basic ", "")
+        const plain = Buffer.from(given, "base64").toString()
+        return { status: 401, json: { message: `no key ${given}, ${plain}` } }
+      })
+      const client = new Agent()
+      const api = makeApi({ title: "X", url: server.url, agent: client, perSecond: 9 })
+      const basic = `Basic ${Buffer.from("client-id:the-secret").toString("base64")}`
+      for (const [request, authorization] of [
+        [{ path: "/" }, { authorization: basic }],
+        [{ path: "/", headers: { authorization: basic } }, {}]
+      ] as const) {
+        const failed = yield* Effect.flip(api.ask(request, authorization))
+        assert.match(failed.message, /\(401: no key \*{8}, \*{8}\)$/)
+      }
+      yield* Effect.promise(() => client.destroy())
+    }).pipe(Effect.scoped)
+  )
+
   it.live("is asked no more often than it may be", () =>
     Effect.gen(function* () {
       const { ask } = yield* answering([{ json: 1 }], 20)
