@@ -68,6 +68,9 @@ export const IncomingState = Schema.Struct({
 })
 export type IncomingState = typeof IncomingState.Type
 
+/** Hosts of gateways that are named. */
+const maxNamedHosts = 3
+
 /** Tenants that are named with what they have in quarantine. */
 const maxNamedTenants = 100
 
@@ -93,16 +96,17 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
 export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> => {
   const gateways = incoming?.gateways ?? []
   const sources = Map.groupBy(
-    gateways.flatMap(({ refusing }) => refusing),
+    gateways.flatMap(({ host, refusing }) => refusing.map((one) => ({ ...one, host }))),
     ({ source, tenant }) => `${tenant}/${source}`
   )
   return [...sources].map(([name, refusals]) => {
     const since = Math.min(...refusals.map((one) => one.since))
     const reason = plainText(refusals.at(-1)?.reason ?? "")
+    const hosts = [...new Set(refusals.map(({ host }) => host))].slice(0, maxNamedHosts)
     const where =
       refusals.length === gateways.length
         ? ""
-        : ` to ${refusals.length} of ${gateways.length} gateways`
+        : ` to ${refusals.length} of ${gateways.length} gateways (on ${plainText(hosts.join(", "))})`
     return {
       code: "source-refusing",
       text: `${name} has refused all that came${where} since ${localTime(since, at)} (${reason}): see \`petrel source show ${name}\``

@@ -236,7 +236,7 @@ describe("what is not as it should be", () => {
     if (first === undefined || second === undefined) return assert.fail("there are two gateways")
     assert.match(
       refusing([{ ...first, refusing: [] }, second]).join(),
-      /^acme\/stripe has refused all that came to 1 of 2 gateways since .* \(11 in a row\)/
+      /^acme\/stripe has refused all that came to 1 of 2 gateways \(on edge-1\) since .* \(11 in a row\)/
     )
   })
 
