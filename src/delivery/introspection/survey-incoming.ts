@@ -1,8 +1,8 @@
 import type { StreamInfo } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
-import type { StoredValue } from "../../broker/values.ts"
+import { readValues, type StoredValue } from "../../broker/values.ts"
 import { type GatewayReport, gatewayReportsIn } from "../../cluster/gateway-reports.ts"
 import { type OutboxReport, outboxReportsIn } from "../../cluster/outbox-reports.ts"
 import { type ReconcileReport, reconcileReportsIn } from "../../cluster/reconcile-reports.ts"
@@ -14,9 +14,19 @@ export interface IncomingSurvey extends IntakeSurvey {
   /** Messages that are no events yet; null if that is not known. */
   readonly notCopied: number | null
   readonly gateways: ReadonlyArray<GatewayReport>
+  /** Sources whose webhooks nobody takes; absent if a gateway runs. */
+  readonly unserved?: number
   readonly outboxes: ReadonlyArray<OutboxReport>
   readonly reconciled: ReadonlyArray<ReconcileReport>
 }
+
+/** Counts the sources that there are. */
+const countSources = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const values = yield* Stream.runCollect(readValues(names.buckets.sources))
+  // The value of a removed one is empty.
+  return values.filter(({ text }) => text !== "").length
+})
 
 /**
  * Surveys what comes in; undefined where the installation has no intake.
@@ -33,9 +43,11 @@ export const surveyIncoming = Effect.fnUntraced(function* (
   if (copies === undefined) return undefined
   const [intake, first] = yield* Effect.all([surveyIntake, firstIncoming], { concurrency: 2 })
   if (intake === undefined) return undefined
+  const gateways = gatewayReportsIn(workers)
   return {
     ...{ ...intake, notCopied: copies.lag ?? null },
-    gateways: gatewayReportsIn(workers),
+    gateways,
+    ...(gateways.length > 0 ? {} : { unserved: yield* countSources }),
     outboxes: outboxReportsIn(workers),
     reconciled: reconcileReportsIn(workers),
     oldestAt: first?.time.getTime() ?? null

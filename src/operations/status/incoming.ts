@@ -6,7 +6,7 @@ import type { Survey } from "../../delivery/introspection/survey.ts"
 import { Count, Filled } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { localTime } from "../../text/quantities.ts"
+import { localTime, plural } from "../../text/quantities.ts"
 import type { Condition } from "./conditions.ts"
 
 const { v: _outbox, ...outboxFields } = OutboxReport.fields
@@ -87,6 +87,19 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
     gateways: gateways.map(({ v: _, ...gateway }) => gateway),
     outboxes: outboxes.map((report) => outboxView(report, at))
   }
+}
+
+/** Says that providers post to nobody. */
+export const gatewayNotices = ({ incoming }: Survey): ReadonlyArray<Condition> => {
+  const count = incoming?.unserved ?? 0
+  return count === 0
+    ? []
+    : [
+        {
+          code: "no-gateway",
+          text: `no gateway is running, so nothing of ${plural(count, "source")} comes in: start one with \`petrel ingest\`, or remove what is not used with \`petrel source remove\``
+        }
+      ]
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   routingConditions,
   workerConditions
 } from "./conditions.ts"
-import { reconcileNotices, refusingNotices } from "./incoming.ts"
+import { gatewayNotices, reconcileNotices, refusingNotices } from "./incoming.ts"
 import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
@@ -231,6 +231,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...workers.notices,
       ...alerts.notices,
       ...aboutUncounted(survey),
+      ...gatewayNotices(survey),
       ...refusingNotices(survey),
       ...reconcileNotices(survey),
       ...silent.notices,

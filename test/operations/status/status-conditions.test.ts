@@ -223,6 +223,18 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is that no gateway takes what comes from sources", () => {
+    const noGateway = (unserved: number) =>
+      texts({ ...busy, incoming: { ...comingIn, gateways: [], unserved } }).filter((text) =>
+        text.startsWith("no gateway")
+      )
+    assert.deepStrictEqual(noGateway(0), [])
+    assert.match(
+      noGateway(2).join(),
+      /nothing of 2 sources comes in: start one with `petrel ingest`/
+    )
+  })
+
   it("is that sources refuse what comes, at all gateways or at some of them", () => {
     const refusing = (gateways: typeof comingIn.gateways) =>
       texts({ ...busy, incoming: { ...comingIn, gateways } }).filter((text) =>
