@@ -106,8 +106,11 @@ describe("what an operator can ask about endpoints", () => {
         Effect.map(Effect.flip(rotateSecret(name, { keepOld, secret: given }, "ana")), (error) =>
           error._tag === "Invalid" ? error.problems.map(({ field }) => field) : []
         )
-      assert.deepStrictEqual(yield* problems(secret), ["secret"])
+      assert.deepStrictEqual(yield* problems(rotated.secret ?? ""), ["secret"])
       assert.deepStrictEqual(yield* problems("short"), ["secret"])
+      const back = yield* rotateSecret(name, { keepOld, secret }, "ana")
+      assert.lengthOf(back.secrets, 2)
+      assert.isUndefined(back.secret)
       yield* setEndpoint(name, { sign: "none" }, operatorNamed("ana"))
       assert.deepStrictEqual(yield* problems(secret), [""])
     })
