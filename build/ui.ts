@@ -20,23 +20,31 @@ const named = (base: string, extension: string, text: string): PageFile => {
   return { name: `assets/${base}-${hash}.${extension}`, text }
 }
 
+/** Lines of operations that no page asks for. */
+const unused =
+  /^ {2}"(events\.\w+|deliveries\.totals|log\.projection|deadLetters\.(get|discard)|system\.workers|tokens\.get|portalLinks\.list|health\.health)": .*\n/gm
+
 /**
- * Leaves the publishing of events out of the client, 1,748 bytes in gzip: no page publishes, and
- * `petrel` of `ui/session.ts` has no method that does.
+ * Leaves out of the client what no page does. The publishing of events, 1,748 bytes in gzip: `petrel`
+ * of `ui/session.ts` has no method for it. What to do instead over NATS, and the reading of what only
+ * programs read.
  */
-const withoutPublishing = {
-  name: "without-publishing",
-  load: (id: string): string | null =>
-    id === join(root, "src/client/publishing.ts")
-      ? "export const publishOne = undefined, publishBytes = undefined, publishEvents = undefined"
-      : null
+const withoutUnused = {
+  name: "without-unused",
+  load: async (id: string): Promise<string | null> => {
+    if (id === join(root, "src/client/publishing.ts"))
+      return "export const publishOne = undefined, publishBytes = undefined, publishEvents = undefined"
+    if (id !== join(root, "src/client/generated/operations.ts")) return null
+    const text = await readFile(id, "utf8")
+    return text.replaceAll(/, insteadOverNats: "[^"]*"/g, "").replaceAll(unused, "")
+  }
 }
 
 const scriptOf = async (): Promise<string> => {
   const bundle = await rolldown({
     input: join(root, "ui/main.tsx"),
     platform: "browser",
-    plugins: [withoutPublishing],
+    plugins: [withoutUnused],
     transform: {
       jsx: { runtime: "automatic", importSource: "preact", pure: false },
       define: { "process.env.NODE_ENV": '"production"' }

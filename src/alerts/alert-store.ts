@@ -1,6 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, readEntry, readValues, writeValue } from "../broker/values.ts"
+import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
 import {
   type Alert,
   StandingAlert,
@@ -8,6 +8,7 @@ import {
   TenantAlertChoice
 } from "../domain/alert.ts"
 import { Fact, type ThresholdsChange } from "../domain/fact.ts"
+import { type ExpectedRevision, refuseOther } from "../domain/problem.ts"
 import { nobody } from "../domain/token.ts"
 
 /** What alerts are about: an endpoint, a tenant (endpoint `_`), or the system (both `_`). */
@@ -81,6 +82,13 @@ export const listAlerts = Effect.fnUntraced(function* (keys = "raised.>") {
   })
 })
 
+/** What is raised about a tenant and its endpoints. */
+export const listAlertsOf = (tenant: string) =>
+  Effect.map(
+    Effect.all([listAlerts(`raised.tenant.${tenant}`), listAlerts(`raised.endpoint.${tenant}.*`)]),
+    (found) => found.flat()
+  )
+
 /** What is raised about something now. */
 export const readRaised = Effect.fnUntraced(function* (subject: AlertSubject) {
   const { names } = yield* Broker
@@ -138,46 +146,90 @@ export const readThresholds = Effect.gen(function* () {
   return { system, tenants } satisfies StoredThresholds
 })
 
-/** Reads the thresholds of the system, and of one tenant if one is given. */
+/**
+ * Reads the thresholds of the system, and of one tenant if one is given. `revision` is that of what
+ * was set for the tenant, or else for the system; 0 where nothing is known of it.
+ */
 export const readThresholdsOf = Effect.fnUntraced(function* (tenant: string | undefined) {
   const { names } = yield* Broker
-  const read = (key: string) =>
-    Effect.map(readEntry(names.buckets.alerts, key), ({ text }) => text ?? "")
-  const system = Option.getOrUndefined(decodeSystem(yield* read(ofSystem)))
-  const choice =
-    tenant === undefined
-      ? undefined
-      : Option.getOrUndefined(decodeTenant(yield* read(`${ofTenants}${tenant}`)))
-  const tenants = new Map(tenant === undefined || choice === undefined ? [] : [[tenant, choice]])
-  return { system, tenants } satisfies StoredThresholds
+  const read = (key: string) => readEntry(names.buckets.alerts, key)
+  const stored = yield* read(ofSystem)
+  const system = Option.getOrUndefined(decodeSystem(stored.text ?? ""))
+  if (tenant === undefined) return { system, tenants: new Map(), revision: stored.revision }
+  const { revision, text = "" } = yield* read(`${ofTenants}${tenant}`)
+  const choice = Option.getOrUndefined(decodeTenant(text))
+  const tenants = new Map(choice === undefined ? [] : [[tenant, choice]])
+  return { system, tenants, revision }
 })
 
 const encodeSystem = Schema.encodeSync(SystemAlertSettings)
 const encodeTenant = Schema.encodeSync(TenantAlertChoice)
 
-/** Stores what is set under a key. Returns what changed; undefined where it was so before. */
-const store = Effect.fnUntraced(function* (key: string, now: ThresholdsChange["now"] | undefined) {
+/**
+ * Stores what is set under a key by compare-and-set. Returns what changed; undefined where it was so
+ * before.
+ *
+ * @param what is set, as the beginning of a sentence.
+ * @param isExpected the revisions that may be replaced; fails with OtherRevision for another.
+ */
+const store = Effect.fnUntraced(function* (
+  key: string,
+  what: string,
+  now: ThresholdsChange["now"] | undefined,
+  isExpected: ExpectedRevision | undefined
+) {
   const { names } = yield* Broker
   const bucket = names.buckets.alerts
   const text = now === undefined ? undefined : JSON.stringify(now)
-  const { text: before } = yield* readEntry(bucket, key)
-  if (text === before) return undefined
-  const { seq: revision } = yield* text === undefined
-    ? eraseValue(bucket, key)
-    : writeValue(bucket, key, text)
-  return { revision, ...(now === undefined ? {} : { now }) } satisfies ThresholdsChange
+  while (true) {
+    const { revision: expected, text: before } = yield* readEntry(bucket, key)
+    yield* refuseOther(what, expected, isExpected)
+    if (text === before) return undefined
+    const stored = yield* (
+      text === undefined
+        ? eraseValue(bucket, key, expected)
+        : writeValue(bucket, key, text, { expected })
+    ).pipe(Effect.catchIf(isConflict, () => Effect.succeed(undefined)))
+    if (stored === undefined) continue
+    return {
+      revision: stored.seq,
+      ...(now === undefined ? {} : { now })
+    } satisfies ThresholdsChange
+  }
 })
 
 /**
  * Sets the thresholds of the system and of all tenants; undefined removes them. Returns what
  * changed; undefined where they were so before.
+ *
+ * @param expected the revisions that may be replaced; fails with OtherRevision for another. (Default:
+ *   any)
  */
-export const storeSystemThresholds = (settings: SystemAlertSettings | undefined) =>
-  store(ofSystem, settings === undefined ? undefined : encodeSystem(settings))
+export const storeSystemThresholds = (
+  settings: SystemAlertSettings | undefined,
+  expected?: ExpectedRevision
+) =>
+  store(
+    ofSystem,
+    "the thresholds of the system",
+    settings === undefined ? undefined : encodeSystem(settings),
+    expected
+  )
 
 /**
  * Sets the thresholds of a tenant and its endpoints; undefined removes them. Returns what changed;
  * undefined where they were so before.
+ *
+ * @param expected as of the system's.
  */
-export const storeTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
-  store(`${ofTenants}${tenant}`, choice === undefined ? undefined : encodeTenant(choice))
+export const storeTenantThresholds = (
+  tenant: string,
+  choice: TenantAlertChoice | undefined,
+  expected?: ExpectedRevision
+) =>
+  store(
+    `${ofTenants}${tenant}`,
+    `the thresholds of ${tenant}`,
+    choice === undefined ? undefined : encodeTenant(choice),
+    expected
+  )

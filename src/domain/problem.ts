@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 
 /** One thing that is wrong with the input of an operation. */
 export const Problem = Schema.Struct({
@@ -35,3 +35,27 @@ export class NotNow extends Invalid {}
 /** Returns the refusal for how things are, as a sentence. */
 export const notNow = (message: string): NotNow =>
   new NotNow({ problems: [{ field: "", message }] })
+
+/** The revisions of something that a change is meant for; `any`: whichever is there. */
+export type ExpectedRevision = ReadonlyArray<number> | "any"
+
+/** Settings or a source are at another revision than the one that a change was meant for. */
+export class OtherRevision extends Schema.TaggedError<OtherRevision>()("OtherRevision", {
+  /** Plural, as the beginning of a sentence. */
+  what: Schema.String,
+  revision: Schema.Int
+}) {
+  override get message() {
+    return `${this.what} are at revision ${this.revision} now: read them again, and decide anew`
+  }
+}
+
+/** Fails where something is at another revision than the expected ones. */
+export const refuseOther = (
+  what: string,
+  revision: number,
+  expected: ExpectedRevision = "any"
+): Effect.Effect<void, OtherRevision> =>
+  expected === "any" || expected.includes(revision)
+    ? Effect.void
+    : Effect.fail(new OtherRevision({ what, revision }))

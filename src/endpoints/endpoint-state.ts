@@ -1,8 +1,9 @@
 import { Clock, Effect } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey, isHeldBack } from "../domain/endpoint.ts"
+import type { ExpectedRevision } from "../domain/problem.ts"
 import type { StateChange } from "../history/configuration.ts"
-import { changeEndpoint, type ExpectedRevision } from "./endpoint-store.ts"
+import { changeEndpoint } from "./endpoint-store.ts"
 
 /** The `worker` of decisions that people make. */
 const cli = "cli"

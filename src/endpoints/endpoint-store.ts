@@ -7,6 +7,7 @@ import { readUser } from "../broker/user.ts"
 import { isConflict, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import type { ExpectedRevision } from "../domain/problem.ts"
 import type { EndpointChange, StateChange } from "../history/configuration.ts"
 import { appendChange, appendState, authorHeaders, stateHeaders } from "../history/configuration.ts"
 import { named, readChange } from "./endpoint-changes.ts"
@@ -84,9 +85,6 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   }
   return stored
 })
-
-/** The revisions that may be changed: these, or whichever is there. */
-export type ExpectedRevision = ReadonlyArray<number> | "any"
 
 interface ChangeOptions {
   /** Who changes the endpoint, recorded in the history. */

@@ -3,6 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, writeValue } from "../broker/values.ts"
 import type { Fact } from "../domain/fact.ts"
+import { type ExpectedRevision, refuseOther } from "../domain/problem.ts"
 import { toldOf } from "../domain/settings/setting.ts"
 import { systemKey, TenantSettings, tenantSettings } from "../domain/settings/tenant-table.ts"
 import { nobody } from "../domain/token.ts"
@@ -79,17 +80,25 @@ const appendChange = Effect.fnUntraced(function* (
  *
  * @param key the tenant, or `systemKey`.
  * @param by who changes them, recorded in the history.
+ * @param expected the revisions that may be changed; fails with OtherRevision for another. (Default:
+ *   any)
  */
 export const changeSettings = <E, R>(
   key: string,
   change: (settings: TenantSettings) => Effect.Effect<TenantSettings | undefined, E, R>,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) =>
   Effect.gen(function* () {
     const { names } = yield* Broker
     const user = yield* readUser
     while (true) {
       const stored = yield* readSettings(key)
+      yield* refuseOther(
+        key === systemKey ? "the settings of the system" : `the settings of ${key}`,
+        stored.revision,
+        expected
+      )
       const changed = yield* change(stored.settings)
       if (changed === undefined) return stored
       const settings = { ...changed, updatedAt: yield* Clock.currentTimeMillis }

@@ -5,6 +5,7 @@ import type { HeaderList } from "../broker/publication.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
+import { type ExpectedRevision, refuseOther } from "../domain/problem.ts"
 import type { SourceName } from "../domain/source.ts"
 import { Source, sourceKey, sourceLabel } from "../domain/source.ts"
 import { nobody } from "../domain/token.ts"
@@ -110,6 +111,9 @@ const changedBetween = (before: Source | undefined, after: Source): ReadonlyArra
   )
 }
 
+/** What a change is about, in a refusal. */
+const settingsOf = (name: SourceName): string => `the settings of ${sourceLabel(name)}`
+
 const removal: HeaderList = [["KV-Operation", "DEL"]]
 
 /** Stores a source, or its removal, and tells the history. */
@@ -167,14 +171,18 @@ export const addSource = Effect.fnUntraced(function* (source: Source, by?: strin
  * write was faster. It returns undefined to leave the source unchanged.
  *
  * @param by who changes it, recorded in the history.
+ * @param isExpected the revisions that may be changed; fails with OtherRevision for another. (Default:
+ *   any)
  */
 export const changeSource = Effect.fnUntraced(function* <E, R>(
   name: SourceName,
   change: (source: Source) => Effect.Effect<Source | undefined, E, R>,
-  by?: string
+  by?: string,
+  isExpected?: ExpectedRevision
 ) {
   while (true) {
     const stored = yield* getSource(name)
+    yield* refuseOther(settingsOf(name), stored.revision, isExpected)
     const source = yield* change(stored.source)
     if (source === undefined) return stored
     const options = { expected: stored.revision, before: stored.source, by }
@@ -191,10 +199,17 @@ export const changeSource = Effect.fnUntraced(function* <E, R>(
  * Removes a source: what the provider sends from then on is refused.
  *
  * @param by who removes it, recorded in the history.
+ * @param isExpected the revisions that may be removed; fails with OtherRevision for another. (Default:
+ *   any)
  */
-export const removeSource = Effect.fnUntraced(function* (name: SourceName, by?: string) {
+export const removeSource = Effect.fnUntraced(function* (
+  name: SourceName,
+  by?: string,
+  isExpected?: ExpectedRevision
+) {
   while (true) {
     const { revision: expected, source } = yield* getSource(name)
+    yield* refuseOther(settingsOf(name), expected, isExpected)
     const written = yield* Effect.catchIf(
       write("source-removed", source, { expected, before: source, by }),
       isConflict,

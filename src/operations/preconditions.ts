@@ -1,13 +1,14 @@
 import { Effect, Schema } from "effect"
-import { type Invalid, invalid } from "../domain/problem.ts"
-import type { ExpectedRevision } from "../endpoints/endpoint-store.ts"
+import { type ExpectedRevision, type Invalid, invalid } from "../domain/problem.ts"
+import { type Asker, Caller } from "./caller.ts"
+import { Replied } from "./operation.ts"
 
 /** A change is made only of a revision that the caller knows. */
 export const ifMatch = {
   "if-match": Schema.optionalKey(
     Schema.String.annotateKey({
       description:
-        'The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches.',
+        'The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches.',
       examples: ['"42"']
     })
   )
@@ -54,7 +55,7 @@ const tagsIn = (text: string): ReadonlyArray<Tag> | undefined => {
 }
 
 const badTags = (header: string) =>
-  invalid(header, 'must be * or the ETag of the endpoint, such as "42" with quotes')
+  invalid(header, 'must be * or an ETag, such as "42" with quotes')
 
 /** Reads the revisions in If-Match; undefined without one. Weak tags are none that it can name. */
 export const expectedIn = (
@@ -82,3 +83,39 @@ export const isKnown = (
     ? Effect.fail(badTags("if-none-match"))
     : Effect.succeed(tags.some((tag) => tag.revision === revision))
 }
+
+/**
+ * Answers with the revision of what is shown, as its ETag.
+ *
+ * @param location of something that was made without saying where.
+ */
+export const tagged = <A extends { readonly revision: number }>(
+  shown: A,
+  isNew = false,
+  location?: string
+) =>
+  new Replied({
+    output: shown,
+    revision: shown.revision,
+    ...(isNew ? { status: 201 } : {}),
+    ...(location === undefined ? {} : { location })
+  })
+
+/** Does something with the revision that the caller expects, in the caller's name. */
+export const expecting = <A, E, R>(
+  headers: { readonly "if-match"?: string },
+  run: (caller: Asker, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function* () {
+    return yield* run(yield* Caller, yield* expectedIn(headers["if-match"]))
+  })
+
+/** Makes a change, as `expecting`. */
+export const changing = <A extends { readonly revision: number }, E, R>(
+  headers: { readonly "if-match"?: string },
+  change: (by: string, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
+) =>
+  Effect.map(
+    expecting(headers, ({ by }, expected) => change(by, expected)),
+    (after) => tagged(after)
+  )

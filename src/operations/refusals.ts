@@ -3,7 +3,7 @@ import { BrokerError } from "../broker/broker-error.ts"
 import { TopologyError } from "../broker/installed.ts"
 import { PublishError } from "../broker/publication.ts"
 import { CommandFailed } from "../cluster/command.ts"
-import { type Invalid, NotNow } from "../domain/problem.ts"
+import { type Invalid, NotNow, OtherRevision } from "../domain/problem.ts"
 import type { QuotaName } from "../domain/settings/tenant-table.ts"
 import { isToken } from "../domain/token.ts"
 import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
@@ -182,7 +182,7 @@ export const refusals = {
     SourceUnreadable
   ],
   "key-reused": [KeyReused],
-  "revision-mismatch": [EndpointChanged, EndpointExists]
+  "revision-mismatch": [EndpointChanged, EndpointExists, OtherRevision]
 } as const
 export type Refusal = keyof typeof refusals
 

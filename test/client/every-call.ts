@@ -54,7 +54,7 @@ export const everyCall = (petrel: Client, { dead, event, receiver }: There): Cal
       delivery: () => petrel.deliveries.delivery({ delivery }),
       deliveryBody: () => petrel.deliveries.deliveryBody({ delivery }),
       totals: () => petrel.deliveries.totals({ by: "endpoint" }),
-      alerts: () => petrel.deliveries.alerts()
+      alerts: () => petrel.deliveries.alerts().page()
     },
     log: {
       list: () => petrel.log.list({ endpoint: "good" }).page(),

@@ -107,6 +107,54 @@ describe.concurrent("what holds for a tenant", () => {
     })
   )
 
+  scenario("is changed at the revision that is known only, if the request names one", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make({ tenant: "*" })
+      const send = (method: string, path: string, body?: unknown, headers = {}) =>
+        ask(path, { method, token, body, headers })
+      const etagOf = (answer: { readonly headers: Headers }) => answer.headers.get("etag") ?? ""
+      const source = `${acme}/sources/hub`
+      const settings = { provider: "github", secrets: ["secret-of-the-hub"] }
+      const added = yield* send("POST", source, settings)
+      assert.deepStrictEqual([added.status, etagOf(added)], [201, `"${added.json.revision}"`])
+      for (const [path, method, first, second] of [
+        [source, "PATCH", { rate: "5/s" }, { rate: "6/s" }],
+        [`${source}/rotate`, "POST", { secret: "second" }, { secret: "third" }],
+        [`${acme}/settings`, "PATCH", { hostCap: 5 }, { hostCap: 6 }],
+        ["/v1/settings", "PATCH", { hostCap: 50 }, { hostCap: 60 }],
+        [
+          `${acme}/alert-thresholds`,
+          "PUT",
+          { alerts: { deadLetters: 5 } },
+          { alerts: { deadLetters: 6 } }
+        ],
+        ["/v1/alert-thresholds", "PUT", { alerts: { deadLetters: 7 } }, { alerts: null }]
+      ] as const) {
+        const shown = path.replace("/rotate", "")
+        const unset = yield* send("GET", shown)
+        assert.match(etagOf(unset), /^"\d+"$/, path)
+        const set = yield* send(method, path, first, { "if-match": etagOf(unset) })
+        assert.strictEqual(set.status, 200, set.text)
+        assert.strictEqual(etagOf(set), `"${set.json.revision}"`, path)
+        assert.strictEqual(etagOf(yield* send("GET", shown)), etagOf(set), path)
+        const stale = yield* send(method, path, second, { "if-match": etagOf(unset) })
+        assert.strictEqual(stale.status, 412, `${path}: ${stale.text}`)
+        assert.strictEqual(stale.json.type, "urn:petrel:problem:revision-mismatch")
+        assert.include(stale.text, `at revision ${set.json.revision} now`)
+        const odd = yield* send(method, path, second, { "if-match": "5" })
+        assert.strictEqual(odd.status, 400, path)
+        const known = yield* send(method, path, second, { "if-match": etagOf(set) })
+        assert.strictEqual(known.status, 200, known.text)
+      }
+      const stale = yield* send("DELETE", source, undefined, { "if-match": etagOf(added) })
+      assert.strictEqual(stale.status, 412, stale.text)
+      const now = yield* send("GET", source)
+      const gone = yield* send("DELETE", source, undefined, { "if-match": etagOf(now) })
+      assert.strictEqual(gone.status, 200, gone.text)
+    })
+  )
+
   scenario("can choose among presets, each with its waits", () =>
     Effect.gen(function* () {
       const { other, reader } = yield* asking

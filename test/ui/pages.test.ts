@@ -1,3 +1,5 @@
+import { readdir, readFile } from "node:fs/promises"
+import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
@@ -20,6 +22,27 @@ describe("the pages' script and style", () => {
       .reduce((sum, { text }) => sum + gzipSync(text).length, 0)
     assert.isAbove(bytes, 5_000)
     assert.isAtMost(bytes, 60_000)
+  })
+})
+
+describe("the operations of the pages' client", () => {
+  it("are all that a page asks for", async () => {
+    const script = (await pageFiles()).find(({ name }) => name.endsWith(".js"))?.text ?? ""
+    const root = join(import.meta.dirname, "../../ui")
+    const files = (await readdir(root, { recursive: true })).filter((name) => /\.tsx?$/.test(name))
+    const texts = await Promise.all(files.map((name) => readFile(join(root, name), "utf8")))
+    const asked = texts.flatMap((text) =>
+      Array.from(
+        text.matchAll(/petrel\s*\.(\w+)\s*\.(\w+)\(/g),
+        ([, group, one]) => `${group}.${one}`
+      )
+    )
+    assert.isAbove(new Set(asked).size, 60)
+    assert.deepStrictEqual(
+      asked.filter((name) => !script.includes(`"${name}"`) && !script.includes(`\`${name}\``)),
+      []
+    )
+    assert.notInclude(script, "deliveries.totals")
   })
 })
 
@@ -54,12 +77,18 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
           ...{ id: "1", name: "success-low", about: "tenant", level: "warn", threshold: 95 },
           ...{ unit: "percent", windowMs: 1, raisedAt: new Date().toISOString(), tenant: "acme" }
         }
-        await page.route("**/alerts", (route) => route.fulfill({ json: { alerts: [alert] } }))
+        await page.route("**/alerts?*", (route) =>
+          route.fulfill({ json: { alerts: [alert], total: 1_204 } })
+        )
         await page.reload()
-        await page.getByText("One alert is raised.").waitFor()
+        await page.getByText("1,204 alerts are raised.").waitFor()
+        // Those that are not shown are on a page of their own.
+        await page.getByRole("link", { name: "All 1,204 alerts" }).waitFor()
         assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
-        await page.unroute("**/alerts")
-        await page.route("**/alerts", (route) => route.fulfill({ json: { alerts: [] } }))
+        await page.unroute("**/alerts?*")
+        await page.route("**/alerts?*", (route) =>
+          route.fulfill({ json: { alerts: [], total: 0 } })
+        )
         // Nothing is said to be well while it is not known how the endpoints fare.
         const answered = page.waitForResponse("**/v1/status")
         await page.reload()
@@ -103,7 +132,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         wrong.push(...(await faults(page)))
         await page.goto(`${console.url}/ui/`)
         await page.getByText("Nothing needs somebody.").waitFor()
-        await page.unroute("**/alerts")
+        await page.unroute("**/alerts?*")
 
         await page.keyboard.press("g")
         await page.keyboard.press("d")
@@ -165,12 +194,12 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByRole("link", { name: "acme.one" }).first().waitFor()
         wrong.push(...(await faults(page)))
         // An answer that a page cannot show spoils that page alone.
-        await page.route(/\/v1\/.*\/alerts$/, (route) =>
+        await page.route(/\/v1\/.*\/alerts\?/, (route) =>
           route.fulfill({ json: { alerts: [null] } })
         )
         await page.goto(`${console.url}/ui/alerts`)
         await page.getByRole("heading", { name: "This page cannot be shown" }).waitFor()
-        await page.unroute(/\/v1\/.*\/alerts$/)
+        await page.unroute(/\/v1\/.*\/alerts\?/)
         await page.getByRole("link", { name: "Endpoints" }).click()
         await page.getByRole("heading", { name: "Endpoints" }).waitFor()
         for (const name of ["alerts", "system", "endpoints"]) {

@@ -11,7 +11,7 @@ import {
   EndpointLink,
   State
 } from "../parts.tsx"
-import { address } from "../router.ts"
+import { address, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { Answers } from "./answers.tsx"
@@ -108,7 +108,8 @@ const verdictOf = (problems: number, alerts: number | undefined, isCounted: bool
   if (problems > 0)
     return problems === 1 ? "One problem needs somebody." : `${problems} problems need somebody.`
   if (alerts === undefined) return "The installation has no problem; its alerts are not known yet."
-  if (alerts > 0) return alerts === 1 ? "One alert is raised." : `${alerts} alerts are raised.`
+  if (alerts > 0)
+    return alerts === 1 ? "One alert is raised." : `${count(alerts)} alerts are raised.`
   return isCounted
     ? "Nothing needs somebody."
     : "No problem is known; the endpoints are still being counted."
@@ -254,44 +255,43 @@ const Value = ({ of }: { readonly of: Alert }) => {
   )
 }
 
-export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> }) => (
-  <Rows
-    items={alerts}
-    empty="No alert is raised."
-    head={
+/** How alerts are shown, one a row. */
+export const alertRows = {
+  empty: "No alert is raised.",
+  keyOf: ({ id }: Alert) => id,
+  head: (
+    <>
+      <th>About</th>
+      <th>What</th>
+      <th class="n">Since</th>
+    </>
+  ),
+  row: (alert: Alert) => {
+    const { currentValue, endpoint, level, name, raisedAt, tenant, unit, value } = alert
+    return (
       <>
-        <th>About</th>
-        <th>What</th>
-        <th class="n">Since</th>
+        <td>
+          {tenant === undefined ? (
+            "the installation"
+          ) : endpoint === undefined ? (
+            tenant
+          ) : (
+            <EndpointLink tenant={tenant} id={endpoint} />
+          )}
+        </td>
+        <td class="breaks">
+          <State is={level} says={name} /> <Value of={alert} />
+          {currentValue === undefined || currentValue === value ? null : (
+            <span class="sub"> when raised, now {measured(currentValue, unit)}</span>
+          )}
+        </td>
+        <td class="n">
+          <Ago at={raisedAt} />
+        </td>
       </>
-    }
-    row={(alert) => {
-      const { currentValue, endpoint, level, name, raisedAt, tenant, unit, value } = alert
-      return (
-        <>
-          <td>
-            {tenant === undefined ? (
-              "the installation"
-            ) : endpoint === undefined ? (
-              tenant
-            ) : (
-              <EndpointLink tenant={tenant} id={endpoint} />
-            )}
-          </td>
-          <td class="breaks">
-            <State is={level} says={name} /> <Value of={alert} />
-            {currentValue === undefined || currentValue === value ? null : (
-              <span class="sub"> when raised, now {measured(currentValue, unit)}</span>
-            )}
-          </td>
-          <td class="n">
-            <Ago at={raisedAt} />
-          </td>
-        </>
-      )
-    }}
-  />
-)
+    )
+  }
+}
 
 /**
  * True once there is an answer, or a reason for none. With 100,000 endpoints the status takes the
@@ -333,7 +333,7 @@ export const Overview = () => {
   const tenant = shownTenant()
   const alerts = useAsked(
     `alerts ${tenant}`,
-    (options) => petrel.deliveries.alerts({ tenant }, options),
+    (options) => petrel.deliveries.alerts({ tenant, limit: 10 }, options).page(),
     10_000
   )
   const failed = useAsked(
@@ -356,7 +356,7 @@ export const Overview = () => {
       {isEmpty && <FirstSteps tenant={tenant} />}
       {may("operator") &&
         (isKnown(alerts) && isKnown(failed) && isKnown(anyone) ? (
-          <SystemVerdict alerts={alerts.value?.alerts.length} isOfTenant={tenant !== "*"} />
+          <SystemVerdict alerts={alerts.value?.total} isOfTenant={tenant !== "*"} />
         ) : (
           <div class="card awaited" aria-busy="true">
             Loading…
@@ -364,7 +364,20 @@ export const Overview = () => {
         ))}
       {tenant !== "*" && !isEmpty && <Figured tenant={tenant} />}
       <h2>Alerts</h2>
-      <Answered asked={alerts}>{({ alerts }) => <AlertRows alerts={alerts} />}</Answered>
+      <Answered asked={alerts}>
+        {({ alerts, total }) => (
+          <>
+            <Rows {...alertRows} items={alerts} />
+            {total > alerts.length && (
+              <p>
+                <a href={address(["alerts"], { tenant: query.value.tenant })}>
+                  All {count(total)} alerts
+                </a>
+              </p>
+            )}
+          </>
+        )}
+      </Answered>
       <h2>Newest that are not delivered</h2>
       <Answered asked={failed}>
         {({ deliveries }) => (

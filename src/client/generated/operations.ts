@@ -158,7 +158,9 @@ export interface Operations {
     alerts(input?: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
-    }, options?: CallOptions): Promise<AlertList>
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<AlertList["alerts"][number], AlertList>
   }
   readonly log: {
     /**
@@ -760,7 +762,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & NewEndpoint, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
       /** `*`: only if there is no such endpoint yet, else 412. */
       readonly ifNoneMatch?: "*" | undefined
@@ -778,7 +780,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & EndpointPatch, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<ChangedEndpoint>
     /**
@@ -792,7 +794,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<RemovedEndpoint>
     /**
@@ -806,7 +808,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -820,7 +822,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Reason, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -834,7 +836,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Reason, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -848,7 +850,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -862,7 +864,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Rotation, options?: CallOptions & {
-      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<RotatedEndpoint>
     /**
@@ -914,36 +916,45 @@ export interface Operations {
     /**
      * Change some settings of a source, and leave the rest
      *
-     * Scope: endpoints:write. Refused with not-found, conflict.
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
     patch(input: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
       /** The source's name within its tenant. */
       readonly id: string
-    } & SourcePatch, options?: CallOptions): Promise<Source>
+    } & SourcePatch, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<Source>
     /**
      * Give a source a new secret; the old ones stay valid for a while
      *
-     * Scope: endpoints:write. Refused with not-found, conflict.
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
     rotate(input: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
       /** The source's name within its tenant. */
       readonly id: string
-    } & SourceRotation, options?: CallOptions): Promise<Source>
+    } & SourceRotation, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<Source>
     /**
      * Remove a source: what its provider sends from then on is refused
      *
-     * Scope: endpoints:write. Refused with not-found, conflict.
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
     remove(input: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
       /** The source's name within its tenant. */
       readonly id: string
-    }, options?: CallOptions): Promise<RemovedSource>
+    }, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<RemovedSource>
   }
   readonly quarantine: {
     /**
@@ -1022,12 +1033,15 @@ export interface Operations {
     /**
      * Change what is set for all endpoints of a tenant
      *
-     * Scope: operator.
+     * Scope: operator. Refused with revision-mismatch.
      */
     changeTenant(input?: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
-    } & TenantPatch, options?: CallOptions): Promise<ChangedTenantSettings>
+    } & TenantPatch, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<ChangedTenantSettings>
     /**
      * Show when alerts are raised about a tenant and its endpoints
      *
@@ -1040,12 +1054,15 @@ export interface Operations {
     /**
      * Replace when alerts are raised about a tenant and its endpoints
      *
-     * Scope: endpoints:write.
+     * Scope: endpoints:write. Refused with revision-mismatch.
      */
     setThresholds(input: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
-    } & TenantAlerts, options?: CallOptions): Promise<AlertThresholds_1>
+    } & TenantAlerts, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<AlertThresholds_1>
     /**
      * List the retry policies that have a name
      *
@@ -1064,9 +1081,12 @@ export interface Operations {
     /**
      * Change what is set for the endpoints of all tenants
      *
-     * Scope: operator.
+     * Scope: operator. Refused with revision-mismatch.
      */
-    changeSystem(input?: TenantPatch, options?: CallOptions): Promise<ChangedTenantSettings>
+    changeSystem(input?: TenantPatch, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<ChangedTenantSettings>
     /**
      * Show when alerts are raised about the system, and about tenants without thresholds
      *
@@ -1076,9 +1096,12 @@ export interface Operations {
     /**
      * Replace when alerts are raised about the system, and about tenants without thresholds
      *
-     * Scope: operator.
+     * Scope: operator. Refused with revision-mismatch.
      */
-    setSystemThresholds(input: SystemAlerts, options?: CallOptions): Promise<AlertThresholds_1>
+    setSystemThresholds(input: SystemAlerts, options?: CallOptions & {
+      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<AlertThresholds_1>
   }
   readonly tokens: {
     /**
@@ -1195,7 +1218,7 @@ export const operations = {
   "deliveries.delivery": { method: "GET", path: "/v1/tenants/{tenant}/deliveries/{delivery}" },
   "deliveries.deliveryBody": { method: "GET", path: "/v1/tenants/{tenant}/deliveries/{delivery}/body", isBytes: true },
   "deliveries.totals": { method: "GET", path: "/v1/tenants/{tenant}/totals", query: ["by","since","until","limit"] },
-  "deliveries.alerts": { method: "GET", path: "/v1/tenants/{tenant}/alerts" },
+  "deliveries.alerts": { method: "GET", path: "/v1/tenants/{tenant}/alerts", query: ["limit","cursor"], list: "alerts" },
   "deliveries.live": { method: "GET", path: "/v1/tenants/{tenant}/live", query: ["endpoint"], headers: ["last-event-id"], insteadOverNats: "subscribe to petrel.failures.<tenant>.>" },
   "log.list": { method: "GET", path: "/v1/tenants/{tenant}/deliveries", query: ["limit","cursor","endpoint","event","type","state","status","error","since","until"], list: "deliveries" },
   "log.attempts": { method: "GET", path: "/v1/tenants/{tenant}/attempts", query: ["limit","cursor","endpoint","event","type","outcome","status","error","since","until"], list: "attempts" },
@@ -1248,9 +1271,9 @@ export const operations = {
   "sources.list": { method: "GET", path: "/v1/tenants/{tenant}/sources" },
   "sources.get": { method: "GET", path: "/v1/tenants/{tenant}/sources/{id}" },
   "sources.add": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}", hasBody: true },
-  "sources.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/sources/{id}", hasBody: true },
-  "sources.rotate": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}/rotate", hasBody: true },
-  "sources.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/sources/{id}" },
+  "sources.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/sources/{id}", headers: ["if-match"], hasBody: true },
+  "sources.rotate": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}/rotate", headers: ["if-match"], hasBody: true },
+  "sources.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/sources/{id}", headers: ["if-match"] },
   "quarantine.list": { method: "GET", path: "/v1/tenants/{tenant}/quarantine" },
   "quarantine.get": { method: "GET", path: "/v1/tenants/{tenant}/quarantine/{number}" },
   "quarantine.release": { method: "POST", path: "/v1/tenants/{tenant}/quarantine/{number}/release", hasBody: true },
@@ -1258,14 +1281,14 @@ export const operations = {
   "quarantine.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/quarantine/{number}" },
   "quarantine.discardSeveral": { method: "POST", path: "/v1/tenants/{tenant}/quarantine-discard", hasBody: true },
   "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
-  "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true, insteadOverNats: "change them over HTTP" },
+  "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", headers: ["if-match"], hasBody: true, insteadOverNats: "change them over HTTP" },
   "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },
-  "settings.setThresholds": { method: "PUT", path: "/v1/tenants/{tenant}/alert-thresholds", hasBody: true },
+  "settings.setThresholds": { method: "PUT", path: "/v1/tenants/{tenant}/alert-thresholds", headers: ["if-match"], hasBody: true },
   "settings.presets": { method: "GET", path: "/v1/tenants/{tenant}/retry-presets" },
   "settings.system": { method: "GET", path: "/v1/settings" },
-  "settings.changeSystem": { method: "PATCH", path: "/v1/settings", hasBody: true },
+  "settings.changeSystem": { method: "PATCH", path: "/v1/settings", headers: ["if-match"], hasBody: true },
   "settings.systemThresholds": { method: "GET", path: "/v1/alert-thresholds" },
-  "settings.setSystemThresholds": { method: "PUT", path: "/v1/alert-thresholds", hasBody: true },
+  "settings.setSystemThresholds": { method: "PUT", path: "/v1/alert-thresholds", headers: ["if-match"], hasBody: true },
   "tokens.create": { method: "POST", path: "/v1/tenants/{tenant}/tokens", headers: ["idempotency-key"], hasBody: true },
   "tokens.list": { method: "GET", path: "/v1/tenants/{tenant}/tokens" },
   "tokens.get": { method: "GET", path: "/v1/tenants/{tenant}/tokens/{token}" },

@@ -65,8 +65,12 @@ export interface Alert {
 }
 
 export interface AlertList {
-  /** The alerts. */
+  /** The alerts: about the system, then about tenants, then about endpoints; of each the newest first. */
   readonly alerts: ReadonlyArray<Alert>
+  /** How many are raised, on all pages together. */
+  readonly total: number
+  /** The `cursor` of the next page; absent at the end. */
+  readonly next?: string
 }
 
 /** Thresholds for alerts. One that is left out is that of the level above. */
@@ -125,6 +129,8 @@ export interface AlertThresholds_1 {
   readonly set: ReadonlyArray<string>
   /** All alerts about the tenant and its endpoints were turned off. */
   readonly off?: true
+  /** The revision of what was set here; 0 where nothing was. */
+  readonly revision: number
 }
 
 export interface AttemptList {

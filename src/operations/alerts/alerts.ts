@@ -2,6 +2,7 @@ import { Clock, Duration, Effect, Random, Schema } from "effect"
 import { alertEventBody } from "../../alerts/alert-facts.ts"
 import {
   listAlerts,
+  listAlertsOf,
   type RaisedAlert,
   raisedIn,
   readThresholds,
@@ -25,6 +26,7 @@ import {
 } from "../../domain/alert.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import type { Fact, ThresholdsChange } from "../../domain/fact.ts"
+import type { ExpectedRevision } from "../../domain/problem.ts"
 import { nobody } from "../../domain/token.ts"
 import { alertType, TypeIndex } from "../../domain/type-filter.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
@@ -60,11 +62,46 @@ export const raisedView = ({ alert, endpoint, tenant }: RaisedAlert): RaisedAler
 
 /** Lists the alerts that are raised, or those about one tenant and its endpoints. */
 export const listRaisedAlerts = (tenant?: string) =>
-  Effect.map(listAlerts(), (all) =>
-    raisedIn(all)
-      .filter((one) => tenant === undefined || one.tenant === tenant)
-      .map(raisedView)
+  Effect.map(tenant === undefined ? listAlerts() : listAlertsOf(tenant), (all) =>
+    raisedIn(all).map(raisedView)
   )
+
+const abouts: ReadonlyArray<string> = ["system", "tenant", "endpoint"] satisfies ReadonlyArray<
+  Alert["about"]
+>
+
+/** Which alert it is, in the order of pages. */
+export const AlertPosition = Schema.Tuple([Schema.Int, Schema.Int, Schema.String])
+type AlertPosition = typeof AlertPosition.Type
+
+const positionOf = ({ about, id, raisedAt }: RaisedAlertView): AlertPosition => [
+  abouts.indexOf(about),
+  raisedAt,
+  id
+]
+
+/** Those about the system first, then about tenants, then about endpoints; of each the newest first. */
+const inOrder = (a: AlertPosition, b: AlertPosition): number =>
+  a[0] - b[0] || b[1] - a[1] || (a[2] < b[2] ? -1 : a[2] > b[2] ? 1 : 0)
+
+/**
+ * Returns a page of the alerts that are raised, and where the next one begins.
+ *
+ * @param after the last alert of the page before, which may be over by now.
+ */
+export const pageOfAlerts = (
+  raised: ReadonlyArray<RaisedAlertView>,
+  after: AlertPosition | undefined,
+  limit: number
+) => {
+  const further = raised
+    .filter((one) => after === undefined || inOrder(positionOf(one), after) > 0)
+    .toSorted((a, b) => inOrder(positionOf(a), positionOf(b)))
+  const alerts = further.slice(0, limit)
+  const last = alerts.at(-1)
+  const isMore = last !== undefined && further.length > limit
+  return { alerts, total: raised.length, next: isMore ? positionOf(last) : undefined }
+}
 
 /** When alerts are raised about a tenant and its endpoints, or about the system and all others. */
 export const ThresholdsView = Schema.Struct({
@@ -82,6 +119,9 @@ export const ThresholdsView = Schema.Struct({
   }),
   off: Schema.optionalKey(Schema.Literal(true)).annotateKey({
     description: "All alerts about the tenant and its endpoints were turned off."
+  }),
+  revision: Schema.Int.annotateKey({
+    description: "The revision of what was set here; 0 where nothing was."
   })
 })
 export type ThresholdsView = typeof ThresholdsView.Type
@@ -116,7 +156,8 @@ const shown = (thresholds: AlertThresholds, fields: ReadonlyArray<string>) => {
 /** Returns the thresholds of a tenant, or those of the system. */
 export const thresholdsView = (
   stored: StoredThresholds,
-  tenant: string | undefined
+  tenant: string | undefined,
+  revision: number
 ): ThresholdsView => {
   const thresholds = thresholdsFrom(stored)
   const systemAlertsTo = thresholds.systemAlertsTo()
@@ -125,7 +166,8 @@ export const thresholdsView = (
     return {
       thresholds: shown(thresholds.system(), Object.keys(fields)),
       ...(systemAlertsTo === undefined ? {} : { systemAlertsTo }),
-      set: Object.keys(stored.system ?? {})
+      set: Object.keys(stored.system ?? {}),
+      revision
     }
   const own = stored.tenants.get(tenant)
   const contact = thresholds.contact(tenant)
@@ -134,13 +176,14 @@ export const thresholdsView = (
     thresholds: shown(thresholds.tenant(tenant), Object.keys(AlertSettings.fields)),
     ...(contact === undefined ? {} : { contact }),
     set: typeof own === "object" ? Object.keys(own) : [],
-    ...(own === "off" ? { off: true } : {})
+    ...(own === "off" ? { off: true } : {}),
+    revision
   }
 }
 
 /** Shows when alerts are raised about a tenant and its endpoints, or about the system. */
 export const showThresholds = (tenant?: string) =>
-  Effect.map(readThresholdsOf(tenant), (stored) => thresholdsView(stored, tenant))
+  Effect.map(readThresholdsOf(tenant), (stored) => thresholdsView(stored, tenant, stored.revision))
 
 const changedKind = "thresholds-changed"
 
@@ -167,13 +210,16 @@ const recordChange = Effect.fnUntraced(function* (
  *
  * @param choice undefined removes it.
  * @param by who changes it, recorded in the history.
+ * @param expected the revisions that may be replaced; fails with OtherRevision for another. (Default:
+ *   any)
  */
 export const setTenantThresholds = Effect.fnUntraced(function* (
   tenant: string,
   choice: TenantAlertChoice | undefined,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
-  yield* recordChange(tenant, by, yield* storeTenantThresholds(tenant, choice))
+  yield* recordChange(tenant, by, yield* storeTenantThresholds(tenant, choice, expected))
   return yield* showThresholds(tenant)
 })
 
@@ -182,12 +228,14 @@ export const setTenantThresholds = Effect.fnUntraced(function* (
  *
  * @param settings undefined removes it.
  * @param by who changes it, recorded in the history.
+ * @param expected as of a tenant's.
  */
 export const setSystemThresholds = Effect.fnUntraced(function* (
   settings: SystemAlertSettings | undefined,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
-  yield* recordChange(nobody, by, yield* storeSystemThresholds(settings))
+  yield* recordChange(nobody, by, yield* storeSystemThresholds(settings, expected))
   return yield* showThresholds()
 })
 

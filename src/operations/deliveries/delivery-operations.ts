@@ -4,7 +4,7 @@ import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { LogSums } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
-import { listRaisedAlerts, RaisedAlertView } from "../alerts/alerts.ts"
+import { AlertPosition, listRaisedAlerts, pageOfAlerts, RaisedAlertView } from "../alerts/alerts.ts"
 import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
 import { readingHistory } from "../history/history-readings.ts"
@@ -25,6 +25,8 @@ import {
   EndpointId,
   EventId,
   endpointIn,
+  makeCursor,
+  next,
   pageQuery,
   Tenant,
   TenantOrAll,
@@ -225,20 +227,33 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
   run: ({ params, query }) => sumUp(tenantOf(params.tenant), query)
 })
 
+const alertPages = makeCursor("alerts", AlertPosition)
+
 const alerts = operation("alerts", "GET", `${tenantPath}/alerts`, {
   scope: "deliveries:read",
   summary: "List the alerts that are raised",
   params: { tenant: TenantOrAll },
+  query: pageQuery,
   output: Schema.Struct({
     alerts: Schema.Array(
       documented(RaisedAlertView, {
         identifier: "Alert",
         description: "An alert that is raised."
       })
-    ).annotateKey({ description: "The alerts." })
+    ).annotateKey({
+      description:
+        "The alerts: about the system, then about tenants, then about endpoints; of each the newest first."
+    }),
+    total: Schema.Int.annotateKey({ description: "How many are raised, on all pages together." }),
+    next
   }).annotate({ identifier: "AlertList" }),
-  run: ({ params }) =>
-    Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))
+  run: ({ params, query: { cursor, limit = defaultLimit } }) =>
+    Effect.gen(function* () {
+      const after = yield* alertPages.read(cursor)
+      const raised = yield* listRaisedAlerts(tenantOf(params.tenant))
+      const { next, ...page } = pageOfAlerts(raised, after, limit)
+      return { ...page, ...alertPages.next(next) }
+    })
 })
 
 const eventId = /^\d{1,15}$/

@@ -1,13 +1,14 @@
 import { Effect, Schema } from "effect"
 import type { EndpointName } from "../../domain/endpoint.ts"
 import { endpointLabel } from "../../domain/endpoint.ts"
+import type { ExpectedRevision } from "../../domain/problem.ts"
 import {
   disableEndpoint as disable,
   enableEndpoint as enable,
   pauseEndpoint as pause,
   resumeEndpoint as resume
 } from "../../endpoints/endpoint-state.ts"
-import type { ExpectedRevision, StoredEndpoint } from "../../endpoints/endpoint-store.ts"
+import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
 import { Contradiction } from "../refusals.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"

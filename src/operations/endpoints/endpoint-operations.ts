@@ -4,18 +4,10 @@ import { EndpointIdFilter, readIdFilter } from "../../domain/endpoint-id-filter.
 import { EndpointState } from "../../domain/health.ts"
 import { metadataEntryPattern, readMetadataEntry } from "../../domain/metadata.ts"
 import { invalid } from "../../domain/problem.ts"
-import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
-import { type Asker, asCaller, Caller } from "../caller.ts"
-import {
-  operation,
-  operationGroup,
-  Replied,
-  Unchanged,
-  unchanged,
-  withStatus
-} from "../operation.ts"
+import { asCaller, Caller } from "../caller.ts"
+import { operation, operationGroup, Unchanged, unchanged, withStatus } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,
@@ -27,7 +19,16 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
-import { expectedIn, ifMatch, ifNoneMatch, isKnown, onlyNew } from "../preconditions.ts"
+import {
+  changing,
+  expectedIn,
+  expecting,
+  ifMatch,
+  ifNoneMatch,
+  isKnown,
+  onlyNew,
+  tagged
+} from "../preconditions.ts"
 import { Contradiction } from "../refusals.ts"
 import {
   disableEndpoint,
@@ -56,44 +57,12 @@ import { history } from "./endpoint-story.ts"
 import { retryPolicies } from "./outlined-policy.ts"
 import { createEndpoint, putEndpoint, setEndpoint } from "./write-endpoint.ts"
 
-/** @param location of one that was made without saying where. */
-const tagged = <A extends { readonly revision: number }>(
-  endpoint: A,
-  isNew = false,
-  location?: string
-) =>
-  new Replied({
-    output: endpoint,
-    revision: endpoint.revision,
-    ...(isNew ? { status: 201 } : {}),
-    ...(location === undefined ? {} : { location })
-  })
-
 /** A change, whose cautions name no commands. */
 const changed = <A extends { readonly revision: number; readonly cautions: ReadonlyArray<string> }>(
   endpoint: A,
   isNew = false,
   location?: string
 ) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew, location)
-
-/** Does something with the revision that the caller expects, in the caller's name. */
-const expecting = <A, E, R>(
-  headers: { readonly "if-match"?: string },
-  run: (caller: Asker, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
-) =>
-  Effect.gen(function* () {
-    return yield* run(yield* Caller, yield* expectedIn(headers["if-match"]))
-  })
-
-/** Makes a change, as `expecting`. */
-const changing = <A extends { readonly revision: number }, E, R>(
-  headers: { readonly "if-match"?: string },
-  change: (by: string, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
-) =>
-  Effect.map(
-    expecting(headers, ({ by }, expected) => change(by, expected)),
-    (after) => tagged(after)
-  )
 
 const defaultKeepOld = Duration.hours(24)
 

@@ -1,12 +1,12 @@
 import { Clock, Effect, Random, Schema } from "effect"
 import type { EndpointName } from "../../domain/endpoint.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
+import type { ExpectedRevision } from "../../domain/problem.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { initialOf, namesOfChanged, withoutSettings } from "../../domain/settings/setting.ts"
 import {
   changeEndpoint,
   EndpointChanged,
-  type ExpectedRevision,
   getEndpoint,
   addEndpoint as store
 } from "../../endpoints/endpoint-store.ts"

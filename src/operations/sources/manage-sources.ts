@@ -3,7 +3,7 @@ import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconc
 import { documentedAs } from "../../domain/documented-check.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
-import { Invalid, invalid, type Problem } from "../../domain/problem.ts"
+import { type ExpectedRevision, Invalid, invalid, type Problem } from "../../domain/problem.ts"
 import { Reconciliation } from "../../domain/reconciliation.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
@@ -212,11 +212,18 @@ export const addSource = Effect.fnUntraced(function* (
   return viewOf(yield* store(source, by))
 })
 
-/** Changes the given settings of a source and keeps the others. */
+/**
+ * Changes the given settings of a source and keeps the others.
+ *
+ * @param by who changes them, recorded in the history.
+ * @param expected the revisions that may be changed; fails with OtherRevision for another. (Default:
+ *   any)
+ */
 export const setSource = Effect.fnUntraced(function* (
   name: SourceName,
   patch: SourcePatch,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
   const now = yield* Clock.currentTimeMillis
   const stored = yield* changeSource(
@@ -235,7 +242,8 @@ export const setSource = Effect.fnUntraced(function* (
         )
       return checked(after as unknown as Source, now)
     },
-    by
+    by,
+    expected
   )
   return viewOf(stored)
 })
@@ -254,11 +262,17 @@ const tooManySecrets = (before: Source, now: number) => {
   )
 }
 
-/** Gives a source a new secret, or goes back to an old one. The others hold for a while. */
+/**
+ * Gives a source a new secret, or goes back to an old one. The others hold for a while.
+ *
+ * @param by who does, recorded in the history.
+ * @param expected as in `setSource`.
+ */
 export const rotateSource = Effect.fnUntraced(function* (
   name: SourceName,
   { keepOld, secret }: SourceRotation,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
   const now = yield* Clock.currentTimeMillis
   const stored = yield* changeSource(
@@ -270,14 +284,24 @@ export const rotateSource = Effect.fnUntraced(function* (
       if (secrets.length > maxSecrets) return yield* tooManySecrets(before, now)
       return yield* checked({ ...before, secrets, updatedAt: now }, now)
     }),
-    by
+    by,
+    expected
   )
   return viewOf(stored)
 })
 
-/** Removes a source: what its provider sends from then on is refused. */
-export const removeSource = Effect.fnUntraced(function* (name: SourceName, by: string) {
-  const { id, provider, tenant } = (yield* remove(name, by)).source
+/**
+ * Removes a source: what its provider sends from then on is refused.
+ *
+ * @param by who removes it, recorded in the history.
+ * @param expected as in `setSource`.
+ */
+export const removeSource = Effect.fnUntraced(function* (
+  name: SourceName,
+  by: string,
+  expected?: ExpectedRevision
+) {
+  const { id, provider, tenant } = (yield* remove(name, by, expected)).source
   yield* forgetReconcileReport(name)
   return { tenant, id, provider }
 })

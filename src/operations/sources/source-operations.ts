@@ -5,6 +5,7 @@ import { providers } from "../../providers/providers.ts"
 import { asCaller } from "../caller.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
+import { changing, expecting, ifMatch, tagged } from "../preconditions.ts"
 import {
   addSource,
   listSources,
@@ -111,6 +112,7 @@ const Id = SourceId.annotateKey({
 })
 const name = { tenant: Tenant, id: Id }
 const one = `${tenantPath}/sources/:id` as const
+const changes = ["not-found", "revision-mismatch", "conflict"] as const
 
 const list = operation("list", "GET", `${tenantPath}/sources`, {
   scope: "endpoints:read",
@@ -125,50 +127,65 @@ const list = operation("list", "GET", `${tenantPath}/sources`, {
 const get = operation("get", "GET", one, {
   scope: "endpoints:read",
   summary: "Show a source, without its secrets",
+  hasRevision: true,
   params: name,
   output: View,
   refusals: ["not-found", "conflict"],
-  run: ({ params }) => showSource(params)
+  run: ({ params }) => Effect.map(showSource(params), (shown) => tagged(shown))
 })
 
 const add = operation("add", "POST", one, {
   scope: "endpoints:write",
   summary: "Let a provider's webhooks come in",
+  hasRevision: true,
   params: name,
   payload: New,
   output: withStatus(View, 201),
   refusals: ["conflict"],
-  run: ({ params, payload }) => asCaller((by) => addSource(params, payload, by))
+  run: ({ params, payload }) =>
+    Effect.map(
+      asCaller((by) => addSource(params, payload, by)),
+      (added) => tagged(added, true)
+    )
 })
 
 const patch = operation("patch", "PATCH", one, {
   scope: "endpoints:write",
   summary: "Change some settings of a source, and leave the rest",
+  hasRevision: true,
   params: name,
+  headers: ifMatch,
   payload: Patch,
   output: View,
-  refusals: ["not-found", "conflict"],
-  run: ({ params, payload }) => asCaller((by) => setSource(params, payload, by))
+  refusals: changes,
+  run: ({ headers, params, payload }) =>
+    changing(headers, (by, expected) => setSource(params, payload, by, expected))
 })
 
 const rotate = operation("rotate", "POST", `${one}/rotate`, {
   scope: "endpoints:write",
   summary: "Give a source a new secret; the old ones stay valid for a while",
+  hasRevision: true,
   params: name,
+  headers: ifMatch,
   payload: Rotation,
   output: View,
-  refusals: ["not-found", "conflict"],
-  run: ({ params, payload }) =>
-    asCaller((by) => rotateSource(params, { keepOld: defaultKeepOld, ...payload }, by))
+  refusals: changes,
+  run: ({ headers, params, payload }) =>
+    changing(headers, (by, expected) =>
+      rotateSource(params, { keepOld: defaultKeepOld, ...payload }, by, expected)
+    )
 })
 
 const remove = operation("remove", "DELETE", one, {
   scope: "endpoints:write",
   summary: "Remove a source: what its provider sends from then on is refused",
   params: name,
+  headers: ifMatch,
   output: Removed,
-  refusals: ["not-found", "conflict"],
-  run: ({ params }) => asCaller((by) => removeSource(params, by))
+  refusals: changes,
+  run: ({ headers, params }) =>
+    expecting(headers, ({ by }, expected) => removeSource(params, by, expected))
 })
 
 /** Operations on sources of events. */

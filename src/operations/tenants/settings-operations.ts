@@ -12,11 +12,11 @@ import {
   showThresholds,
   ThresholdsView
 } from "../alerts/alerts.ts"
-import { asCaller } from "../caller.ts"
 import { shortPolicy } from "../endpoints/cautions.ts"
 import { OutlinedPolicy, outlined } from "../endpoints/outlined-policy.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
+import { changing, ifMatch, tagged } from "../preconditions.ts"
 import {
   ChangedTenant,
   setTenant,
@@ -106,9 +106,10 @@ const RetryPreset = documented(
 const showSettings = operation("tenant", "GET", settings, {
   scope: "endpoints:read",
   summary: "Show what is set for all endpoints of a tenant",
+  hasRevision: true,
   params: ofTenant,
   output: Settings,
-  run: ({ params: { tenant } }) => showTenant(tenant)
+  run: ({ params: { tenant } }) => Effect.map(showTenant(tenant), (shown) => tagged(shown))
 })
 
 const changeSettings = operation("changeTenant", "PATCH", settings, {
@@ -116,58 +117,78 @@ const changeSettings = operation("changeTenant", "PATCH", settings, {
   insteadOverNats: "change them over HTTP",
   scope: "operator",
   summary: "Change what is set for all endpoints of a tenant",
+  hasRevision: true,
   params: ofTenant,
+  headers: ifMatch,
   payload: Patch,
   output: Changed,
-  run: ({ params: { tenant }, payload }) => asCaller((by) => setTenant(tenant, payload, by))
+  refusals: ["revision-mismatch"],
+  run: ({ headers, params: { tenant }, payload }) =>
+    changing(headers, (by, expected) => setTenant(tenant, payload, by, expected))
 })
 
 const showSystem = operation("system", "GET", "/v1/settings", {
   scope: "operator",
   summary: "Show what is set for the endpoints of all tenants",
+  hasRevision: true,
   output: Settings,
-  run: () => showTenant(undefined)
+  run: () => Effect.map(showTenant(undefined), (shown) => tagged(shown))
 })
 
 const changeSystem = operation("changeSystem", "PATCH", "/v1/settings", {
   scope: "operator",
   summary: "Change what is set for the endpoints of all tenants",
+  hasRevision: true,
+  headers: ifMatch,
   payload: Patch,
   output: Changed,
-  run: ({ payload }) => asCaller((by) => setTenant(undefined, payload, by))
+  refusals: ["revision-mismatch"],
+  run: ({ headers, payload }) =>
+    changing(headers, (by, expected) => setTenant(undefined, payload, by, expected))
 })
 
 const tenantThresholds = operation("thresholds", "GET", thresholds, {
   scope: "endpoints:read",
   summary: "Show when alerts are raised about a tenant and its endpoints",
+  hasRevision: true,
   params: ofTenant,
   output: Thresholds,
-  run: ({ params: { tenant } }) => showThresholds(tenant)
+  run: ({ params: { tenant } }) => Effect.map(showThresholds(tenant), (shown) => tagged(shown))
 })
 
 const changeThresholds = operation("setThresholds", "PUT", thresholds, {
   scope: "endpoints:write",
   summary: "Replace when alerts are raised about a tenant and its endpoints",
+  hasRevision: true,
   params: ofTenant,
+  headers: ifMatch,
   payload: TenantChoice,
   output: Thresholds,
-  run: ({ params: { tenant }, payload: { alerts } }) =>
-    asCaller((by) => setTenantThresholds(tenant, alerts ?? undefined, by))
+  refusals: ["revision-mismatch"],
+  run: ({ headers, params: { tenant }, payload: { alerts } }) =>
+    changing(headers, (by, expected) =>
+      setTenantThresholds(tenant, alerts ?? undefined, by, expected)
+    )
 })
 
 const systemThresholds = operation("systemThresholds", "GET", "/v1/alert-thresholds", {
   scope: "operator",
   summary: "Show when alerts are raised about the system, and about tenants without thresholds",
+  hasRevision: true,
   output: Thresholds,
-  run: () => showThresholds()
+  run: () => Effect.map(showThresholds(), (shown) => tagged(shown))
 })
 
 const changeSystemThresholds = operation("setSystemThresholds", "PUT", "/v1/alert-thresholds", {
   scope: "operator",
   summary: "Replace when alerts are raised about the system, and about tenants without thresholds",
+  hasRevision: true,
+  headers: ifMatch,
   payload: SystemChoice,
   output: Thresholds,
-  run: ({ payload: { alerts } }) => asCaller((by) => setSystemThresholds(alerts ?? undefined, by))
+  refusals: ["revision-mismatch"],
+  run: ({ headers, payload: { alerts } }) =>
+    changing(headers, (by, expected) => setSystemThresholds(alerts ?? undefined, by, expected))
 })
 
 const describePreset = ({ name, policy, source }: Preset): typeof RetryPreset.Type => {

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { Invalid } from "../../domain/problem.ts"
+import { type ExpectedRevision, Invalid } from "../../domain/problem.ts"
 import {
   changeProblems,
   column,
@@ -88,11 +88,14 @@ export const changedSettings = Effect.fnUntraced(function* (
  *
  * @param tenant undefined for the system.
  * @param by who changes them, recorded in the history.
+ * @param expected the revisions that may be changed; fails with OtherRevision for another. (Default:
+ *   any)
  */
 export const setTenant = Effect.fnUntraced(function* (
   tenant: string | undefined,
   patch: TenantPatch,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
   let changed: ReadonlyArray<string> = []
   const stored = yield* changeSettings(
@@ -102,7 +105,8 @@ export const setTenant = Effect.fnUntraced(function* (
         changed = namesOfChanged(before, after)
         return changed.length === 0 ? undefined : after
       }),
-    by
+    by,
+    expected
   )
   return { ...(yield* viewOf(tenant, stored)), changed } satisfies ChangedTenant
 })

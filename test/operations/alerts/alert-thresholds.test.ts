@@ -10,7 +10,7 @@ const stored = (choice: TenantAlertChoice) => ({
 
 describe("thresholds, as they are shown", () => {
   it("are those of a tenant over those of the system, and say which were set there", () => {
-    const view = thresholdsView(stored({ successWarnPercent: 98, contact: "ana" }), "acme")
+    const view = thresholdsView(stored({ successWarnPercent: 98, contact: "ana" }), "acme", 7)
     assert.deepInclude(view, { tenant: "acme", contact: "ana" })
     assert.deepStrictEqual(view.set, ["successWarnPercent", "contact"])
     assert.deepInclude(view.thresholds, {
@@ -20,16 +20,16 @@ describe("thresholds, as they are shown", () => {
       endpointDisabled: "on"
     })
     assert.notProperty(view.thresholds, "circuitsOpen")
-    assert.deepStrictEqual(thresholdsView(stored("off"), "other").set, [])
+    assert.deepStrictEqual(thresholdsView(stored("off"), "other", 7).set, [])
   })
 
   it("are all off where a tenant has none", () => {
-    const { off, set, thresholds } = thresholdsView(stored("off"), "acme")
+    const { off, set, thresholds } = thresholdsView(stored("off"), "acme", 7)
     assert.deepStrictEqual([off, set, thresholds.endpointDisabled], [true, [], "off"])
   })
 
   it("are those of the system without a tenant", () => {
-    const view = thresholdsView(stored("off"), undefined)
+    const view = thresholdsView(stored("off"), undefined, 7)
     assert.notProperty(view, "tenant")
     assert.property(view.thresholds, "circuitsOpen")
     assert.deepStrictEqual(view.set, ["window", "circuitOpened"])
@@ -37,9 +37,9 @@ describe("thresholds, as they are shown", () => {
 
   it("say which tenant gets the alerts about the system", () => {
     const system = { systemAlertsTo: "platform" }
-    const view = thresholdsView({ system, tenants: new Map() }, undefined)
+    const view = thresholdsView({ system, tenants: new Map() }, undefined, 7)
     assert.deepInclude(view, { systemAlertsTo: "platform", set: ["systemAlertsTo"] })
     assert.notProperty(view.thresholds, "systemAlertsTo")
-    assert.notProperty(thresholdsView({ system, tenants: new Map() }, "acme"), "systemAlertsTo")
+    assert.notProperty(thresholdsView({ system, tenants: new Map() }, "acme", 7), "systemAlertsTo")
   })
 })
