@@ -64,7 +64,7 @@ const backMs: Readonly<Record<string, number>> = {
 }
 
 /** True for how far back, false for a time. */
-const isBack = (since: string): boolean => Object.hasOwn(backMs, since)
+export const isBack = (since = ""): boolean => Object.hasOwn(backMs, since)
 
 /** Returns the time that a filter means: `1h` ago, or the time itself. */
 export const sinceTime = (since: string): string =>

@@ -1,10 +1,11 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
-import { useRef, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { isProblem } from "../src/client/client.ts"
 import { failureText } from "./data.ts"
 import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
 import { shownTenant } from "./frame.tsx"
 import { Command, Marked } from "./parts.tsx"
+import { keepDraft } from "./router.ts"
 import { TimeInput } from "./times.tsx"
 
 /** `maxInFlight` as people read it. */
@@ -263,6 +264,13 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
   }
 }
 
+/** Asks before a page is left on which something is typed that is not saved. */
+export const useDraft = (isTyped: boolean): void =>
+  useEffect(() => {
+    keepDraft(isTyped)
+    return () => keepDraft(false)
+  }, [isTyped])
+
 /**
  * Returns why not to save what was typed: somebody else has set one of these fields meanwhile. Undefined
  * where nobody has.
@@ -300,22 +308,27 @@ export const ChangeForm = ({
   readonly fields: ReadonlyArray<Field>
   readonly held: object
   /** Reads what is held by now. */
-  readonly read: () => Promise<object>
-  /** Returns the names of what was changed. */
-  readonly save: (patch: Record<string, unknown>) => Promise<ReadonlyArray<string>>
+  readonly read: () => Promise<{ readonly revision: number }>
+  /** Returns the names of what was changed. It is saved over that revision only. */
+  readonly save: (
+    patch: Record<string, unknown>,
+    options: { readonly ifMatch: number }
+  ) => Promise<ReadonlyArray<string>>
 }) => {
   const before = formOf(fields, { ...held })
   const { clear, lines, own, says, submit, typed, wrong } = useForm(fields, before)
   const patch = patchOf(fields, before, typed)
   const isSame = Object.keys(patch).length === 0
+  useDraft(!isSame)
   const send = async () => {
     if (isSame) return says
-    const conflicts = conflictsIn(own, before, formOf(fields, { ...(await read()) }))
+    const now = await read()
+    const conflicts = conflictsIn(own, before, formOf(fields, { ...now }))
     if (conflicts !== undefined) {
       again()
       return conflicts
     }
-    const changed = await save(patch)
+    const changed = await save(patch, { ifMatch: now.revision })
     clear()
     again()
     return `Saved: ${changed.join(", ") || "nothing differs"}.`

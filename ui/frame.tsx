@@ -52,8 +52,28 @@ const groups: ReadonlyArray<ReadonlyArray<PageLink>> = [
   ]
 ]
 
+/** True unless a page is for others than the session. */
+export const isFor = (page: string): boolean =>
+  groups
+    .flat()
+    .find(({ name }) => name === page)
+    ?.isFor() !== false
+
 /** The first page that the session may see; undefined where it may see none. */
 export const firstPage = (): string | undefined => groups.flat().find(({ isFor }) => isFor())?.name
+
+const otherTitles: Readonly<Record<string, string>> = {
+  attempts: "Attempts",
+  events: "Events",
+  start: "New job",
+  login: "Log in"
+}
+
+/** Returns what the browser calls a page. */
+export const titleOf = (page: string): string =>
+  groups.flat().find(({ name }) => name === page)?.title ??
+  (Object.hasOwn(otherTitles, page) ? otherTitles[page] : undefined) ??
+  "No page"
 
 /** Pages that belong to one of the above. */
 const within: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
 import type { CallOptions } from "../src/client/client.ts"
 import { type Asked, useAsked } from "./data.ts"
-import { sinceTime } from "./filters.tsx"
+import { isBack, sinceTime } from "./filters.tsx"
 import { shownEndpoint, shownTenant } from "./frame.tsx"
 import { Answered } from "./parts.tsx"
 import { filter, query } from "./router.ts"
@@ -24,6 +24,13 @@ export const conditions = (filters: ReadonlyArray<string>): Record<string, strin
 /** Returns what tells one choice of filters from another: the same text for as long as nobody changes one. */
 const choiceOf = (filters: ReadonlyArray<string>): string =>
   JSON.stringify([shownTenant(), ...filters.map(chosen)])
+
+/**
+ * Returns where the page of a list begins. One of a time that is back was of another time: what begins
+ * then is the first page.
+ */
+const shownCursor = (): string | undefined =>
+  isBack(query.value.since) ? undefined : query.value.cursor
 
 /** What is known of a page of a list, and what the list is narrowed by. */
 export interface Listed<A> extends Asked<A> {
@@ -46,7 +53,7 @@ export const usePage = <A,>(
   everyMs?: number | ((value: A) => number | undefined)
 ): Listed<A> => {
   const tenant = shownTenant()
-  const { cursor } = query.value
+  const cursor = shownCursor()
   const choice = choiceOf(filters)
   // The other pages are those of the same times: the time before which an hour began stays.
   const given = useMemo(() => conditions(filters), [choice])
@@ -60,7 +67,7 @@ export const usePage = <A,>(
 
 /** How often a list is asked for anew of which only the first page changes, ms. */
 export const whileNewest = (): number | undefined =>
-  query.value.cursor === undefined ? 5_000 : undefined
+  shownCursor() === undefined ? 5_000 : undefined
 
 interface RowsProps<A> {
   readonly empty: ComponentChildren
@@ -103,7 +110,7 @@ const Pager = ({
   readonly cursors: { readonly next?: string; readonly previous?: string }
   readonly show: (cursor: string | undefined) => void
 }) => {
-  const isFurther = previous === undefined && query.value.cursor !== undefined
+  const isFurther = previous === undefined && shownCursor() !== undefined
   return next === undefined && previous === undefined && !isFurther ? null : (
     <nav class="pager" aria-label="Pages of the list">
       <button
@@ -111,10 +118,10 @@ const Pager = ({
         disabled={previous === undefined && !isFurther}
         onClick={() => show(previous)}
       >
-        {isFurther ? "First page" : "Newer"}
+        {isFurther ? "First page" : "Previous page"}
       </button>
       <button type="button" disabled={next === undefined} onClick={() => show(next)}>
-        Older
+        Next page
       </button>
     </nav>
   )

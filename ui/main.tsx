@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment, render, type VNode } from "preact"
 import { useEffect, useErrorBoundary } from "preact/hooks"
-import { Frame, firstPage } from "./frame.tsx"
-import { isBulkKind } from "./jobs.ts"
+import { Frame, firstPage, isFor, titleOf } from "./frame.tsx"
+import { isBulkKind, kinds } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
 import { Attempts } from "./pages/attempts.tsx"
 import { Audit } from "./pages/audit.tsx"
@@ -29,7 +29,7 @@ import { Settings } from "./pages/tenant-settings.tsx"
 import { Tokens } from "./pages/tokens.tsx"
 import { showTheme } from "./parts.tsx"
 import { address, go, path, query } from "./router.ts"
-import { readSession, session, unknownBecause } from "./session.ts"
+import { may, readSession, session, unknownBecause } from "./session.ts"
 
 /** Pages of one thing, which is named by its tenant and its id. */
 const things: Readonly<
@@ -65,7 +65,7 @@ const NoPage = () => (
   <div class="card empty">
     <h1>There is no such page</h1>
     <p>
-      <a href={address([])}>Go to the overview</a>
+      Or it is not for this session. <a href={address([])}>Go to the overview</a>
     </p>
   </div>
 )
@@ -116,14 +116,15 @@ const Page = () => {
   if (endpoint !== undefined && id === undefined && (name === undefined || name === "endpoints"))
     return <Endpoint tenant={own} id={endpoint} />
   if (name === undefined) return <Start />
+  if (!may("endpoints:write") && (tenant === "new" || part === "settings")) return <NoPage />
   if (tenant === undefined) {
-    const List = named(lists, name)
+    const List = isFor(name) ? named(lists, name) : undefined
     return List === undefined ? <NoPage /> : <List key={name} />
   }
   if (id === undefined) {
     if (name === "endpoints" && tenant === "new") return <NewEndpoint />
     if (name === "sources" && tenant === "new") return <NewSource />
-    return name === "start" && isStart(tenant) ? (
+    return name === "start" && isStart(tenant) && kinds[tenant].mayBeSeen() ? (
       <StartJob key={tenant} kind={tenant} />
     ) : (
       <NoPage />
@@ -141,27 +142,6 @@ const Page = () => {
   ) : (
     <Fragment key={`${name} ${tenant}/${id}`}>{thing({ tenant, id })}</Fragment>
   )
-}
-
-const titles: Readonly<Record<string, string>> = {
-  attempts: "Attempts",
-  deliveries: "Deliveries",
-  events: "Events",
-  jobs: "Jobs",
-  outboxes: "Outboxes",
-  policies: "Retry policies",
-  quarantine: "Quarantine",
-  settings: "Settings",
-  sources: "Sources",
-  start: "New job",
-  endpoints: "Endpoints",
-  "dead-letters": "Dead letters",
-  live: "Live",
-  alerts: "Alerts",
-  audit: "Audit",
-  tokens: "Tokens",
-  system: "System",
-  login: "Log in"
 }
 
 /** How soon it is asked again who is logged in, ms. */
@@ -195,7 +175,7 @@ const App = () => {
   const [name = "", , id] = path.value
   const brand = session.value?.brand?.name ?? "Petrel"
   useEffect(() => {
-    document.title = `${id ?? named(titles, name) ?? "Overview"} · ${brand}`
+    document.title = `${id ?? titleOf(name)} · ${brand}`
   }, [name, id, brand])
   if (name === "login" || session.value === null) return <Login />
   if (session.value === undefined) return <Loading />

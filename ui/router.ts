@@ -3,24 +3,21 @@ import { computed, signal } from "@preact/signals"
 /** What the browser's address says, below `/ui/`. */
 const at = signal(location.pathname + location.search)
 
-/** Asks whether the page may be left; undefined: it may. */
-let mayLeave: (() => boolean) | undefined
+/** True while the page has what was typed and not saved. */
+let hasDraft = false
 
-/**
- * Lets a page be asked before another one takes its place.
- *
- * @returns what ends that.
- */
-export const guardLeaving = (ask: () => boolean): (() => void) => {
-  mayLeave = ask
-  return () => {
-    if (mayLeave === ask) mayLeave = undefined
-  }
+/** Asks before the page is left, for as long as it has what was typed and not saved. */
+export const keepDraft = (has: boolean): void => {
+  hasDraft = has
 }
+
+addEventListener("beforeunload", (event) => {
+  if (hasDraft) event.preventDefault()
+})
 
 /** True where the page that is shown stays, for all that the browser or a link wants. */
 const isKept = (to: URL | Location): boolean =>
-  to.pathname !== url.value.pathname && mayLeave?.() === false
+  hasDraft && to.pathname !== url.value.pathname && !confirm("Leave without saving what you typed?")
 
 addEventListener("popstate", () => {
   // The browser has gone there already.

@@ -216,6 +216,37 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
         await page.getByRole("link", { name: "Jobs" }).click()
         await page.getByRole("heading", { name: "Jobs" }).waitFor()
         assert.lengthOf(questions, 3)
+        // So with what is to be added, and with all other forms that save something.
+        for (const [name, path, text] of [
+          ["endpoints/new", "url", "https://example.com/hooks"],
+          ["sources/new", "webhookId", "hook-1"],
+          ["settings", "hostCap", "40"],
+          ["alerts", "deadLetters", "4"]
+        ] as const) {
+          answer = false
+          const before = questions.length
+          await page.goto(`${console.url}/ui/${name}?tenant=acme`)
+          await field(page, path).fill(text)
+          await page.getByRole("link", { name: "Jobs" }).click()
+          assert.lengthOf(questions, before + 1, name)
+          assert.strictEqual(await field(page, path).inputValue(), text)
+          answer = true
+          await page.getByRole("link", { name: "Jobs" }).click()
+          await page.getByRole("heading", { name: "Jobs" }).waitFor()
+        }
+        // Once it is added, nothing is asked.
+        const before = questions.length
+        await page.goto(`${console.url}/ui/endpoints/new?tenant=acme`)
+        await field(page, "url").fill("https://example.com/hooks")
+        await page.getByRole("button", { name: "Add it" }).click()
+        await page.getByRole("link", { name: "To the endpoint" }).click()
+        await page.getByText("Out of service").waitFor()
+        await page.goto(`${console.url}/ui/sources/new?tenant=acme`)
+        await field(page, "provider").selectOption("github")
+        await field(page, "secrets").fill("secret-of-the-hub")
+        await page.getByRole("button", { name: "Add it" }).click()
+        await page.getByRole("heading", { name: "acme/github" }).waitFor()
+        assert.lengthOf(questions, before)
 
         assert.deepStrictEqual(wrong, [])
       })

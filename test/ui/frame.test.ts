@@ -84,6 +84,14 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
           await other.page.getByLabel("Token").fill(token)
           await other.page.getByRole("button", { name: "Log in" }).click()
           await other.page.getByRole("heading", { name: title, exact: true }).waitFor()
+          // Nor does an address show a form that it may not send.
+          for (const name of [
+            ...["endpoints/new", "endpoints/acme/billing/settings", "sources/new", "tokens"],
+            ...["start/replay", "start/recovery", "start/retry", "audit"]
+          ]) {
+            await other.page.goto(`${console.url}/ui/${name}`)
+            await other.page.getByRole("heading", { name: "There is no such page" }).waitFor()
+          }
           assert.deepStrictEqual(other.wrong, [])
         }
       })

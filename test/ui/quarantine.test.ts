@@ -2,7 +2,7 @@ import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import { listQuarantine, quarantine } from "../../src/intake/quarantine.ts"
 import { browser, hasBrowser } from "../kit/browser.ts"
-import { logIn, openPage, operatorPath, pagesConsole } from "../kit/pages.ts"
+import { logIn, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -46,6 +46,27 @@ describe.skipIf(!hasBrowser)("the quarantine, in a browser", () => {
         await page.getByRole("button", { name: "Discard this one" }).waitFor()
       })
       assert.deepStrictEqual(yield* numbers, [third.seq])
+    })
+  )
+
+  scenario("has nothing to select for who may do nothing with it", (place) =>
+    Effect.gen(function* () {
+      const { seq } = yield* put("one")
+      const console = yield* pagesConsole(place)
+      const started = yield* browser
+      const paths = yield* Effect.all([operatorPath("Ada"), portalPath("acme")])
+      const selected = yield* Effect.promise(() =>
+        Promise.all(
+          paths.map(async (path) => {
+            const opened = await openPage(started, console.url)
+            await logIn(opened, console.url, path)
+            await opened.page.goto(`${console.url}/ui/quarantine?tenant=acme`)
+            await opened.page.getByRole("link", { name: String(seq), exact: true }).waitFor()
+            return opened.page.getByRole("checkbox").count()
+          })
+        )
+      )
+      assert.deepStrictEqual(selected, [1, 0])
     })
   )
 })

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useMemo, useState } from "preact/hooks"
+import { useMemo, useState } from "preact/hooks"
 import {
   type ChangedEndpoint,
   type EndpointChange,
@@ -18,10 +18,10 @@ import {
   type Typed,
   valuesOf
 } from "../fields.ts"
-import { Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
+import { Lines, Problems, TenantLine, useDraft, useForm, useTenant, WordLine } from "../form.tsx"
 import { endpointFields } from "../generated/forms.ts"
 import { Answered, Command, Once } from "../parts.tsx"
-import { address, go, guardLeaving } from "../router.ts"
+import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 
@@ -91,6 +91,7 @@ export const NewEndpoint = () => {
   const bodyText = JSON.stringify(body)
   // The same request, sent again after an answer that was lost, adds nothing twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [tenant, bodyText])
+  useDraft(bodyText + id !== "{}" && made === undefined)
   if (made !== undefined)
     return (
       <>
@@ -196,16 +197,7 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
   const form = useForm(endpointFields, before)
   const patch = patchOf(endpointFields, before, form.typed)
   const isChanged = Object.keys(patch).length > 0
-  useEffect(() => {
-    if (!isChanged || made !== undefined) return
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
-    addEventListener("beforeunload", ask)
-    const unguard = guardLeaving(() => confirm("Leave without saving what you typed?"))
-    return () => {
-      removeEventListener("beforeunload", ask)
-      unguard()
-    }
-  }, [isChanged, made])
+  useDraft(isChanged && made === undefined)
   if (made !== undefined)
     return <Made is={made} says={`Saved: ${made.changed.join(", ") || "nothing differs"}.`} />
   const save = async () => {

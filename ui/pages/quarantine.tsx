@@ -106,6 +106,7 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
   // By number: what has come in since the list was read has been seen by nobody.
   const number = chosen.length > 0 ? chosen : shown.map((one) => one.number)
   const flags = chosen.length > 0 ? ` ${chosen.join(" ")}` : filters || " --all"
+  const mayAct = may("events:publish")
   const toggle = (number: number) => {
     const next = new Set(picked)
     if (!next.delete(number)) next.add(number)
@@ -115,7 +116,7 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
     <>
       <div class="title">
         <h1>Quarantine</h1>
-        {shown.length > 0 && may("events:publish") && (
+        {shown.length > 0 && mayAct && (
           <Several
             again={asked.again}
             choice={{ tenant, number }}
@@ -144,9 +145,11 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         head={
           <>
-            <th class="pick">
-              <span class="unseen">Selected</span>
-            </th>
+            {mayAct && (
+              <th class="pick">
+                <span class="unseen">Selected</span>
+              </th>
+            )}
             <th>Number</th>
             <th>Source</th>
             <th>Reason</th>
@@ -158,14 +161,16 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         row={(one) => (
           <>
-            <td class="pick">
-              <input
-                type="checkbox"
-                aria-label={`Select ${one.number}`}
-                checked={picked.has(one.number)}
-                onChange={() => toggle(one.number)}
-              />
-            </td>
+            {mayAct && (
+              <td class="pick">
+                <input
+                  type="checkbox"
+                  aria-label={`Select ${one.number}`}
+                  checked={picked.has(one.number)}
+                  onChange={() => toggle(one.number)}
+                />
+              </td>
+            )}
             <td>
               <a href={itemPage(tenant, one.number)}>{one.number}</a>
             </td>

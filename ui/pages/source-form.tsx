@@ -3,10 +3,19 @@ import type { Source } from "../../src/client/client.ts"
 import { quoted, withoutSecrets } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Field, type Typed, valuesOf } from "../fields.ts"
-import { ChangeForm, Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
+import {
+  ChangeForm,
+  Lines,
+  Problems,
+  TenantLine,
+  useDraft,
+  useForm,
+  useTenant,
+  WordLine
+} from "../form.tsx"
 import { sourceFields } from "../generated/forms.ts"
 import { Command } from "../parts.tsx"
-import { address, go } from "../router.ts"
+import { address, go, keepDraft } from "../router.ts"
 import { petrel } from "../session.ts"
 
 /** One secret is typed: a rotation adds others. Its commas are its own. */
@@ -43,12 +52,14 @@ const addCommand = (name: string, body: Readonly<Record<string, unknown>>): stri
 export const NewSource = () => {
   const [tenant, setTenant] = useTenant()
   const [id, setId] = useState("")
-  const { isBusy, lines, submit, typed, wrong } = useForm(newFields)
+  const { isBusy, lines, own, submit, typed, wrong } = useForm(newFields)
   const body = bodyOf(typed)
+  useDraft(Object.values(own).join("") !== "")
   const name = id || String(typed.provider ?? "")
   const add = async () => {
     const input = { ...body, tenant, id: name } as Parameters<typeof petrel.sources.add>[0]
     await petrel.sources.add(input)
+    keepDraft(false)
     go(address(["sources", tenant, name]))
     return undefined
   }
@@ -108,8 +119,8 @@ export const ChangeSource = ({
       fields={changeFields}
       held={of}
       read={() => petrel.sources.get({ tenant, id })}
-      save={async (patch) => {
-        await petrel.sources.patch({ ...patch, tenant, id })
+      save={async (patch, options) => {
+        await petrel.sources.patch({ ...patch, tenant, id }, options)
         return Object.keys(patch)
       }}
       command={(patch) => ({

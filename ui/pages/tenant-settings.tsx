@@ -40,10 +40,10 @@ const Changed = ({
       fields={fields}
       held={held}
       read={() => read(tenant)}
-      save={async (patch) => {
+      save={async (patch, options) => {
         const { changed } = await (isSystem
-          ? petrel.settings.changeSystem(patch)
-          : petrel.settings.changeTenant({ ...patch, tenant }))
+          ? petrel.settings.changeSystem(patch, options)
+          : petrel.settings.changeTenant({ ...patch, tenant }, options))
         return changed
       }}
       command={(patch) => ({

@@ -3,7 +3,7 @@ import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { formOf, valuesOf } from "../fields.ts"
-import { conflictsIn, Lines, Problems, useForm, type Wrong, wrongIn } from "../form.tsx"
+import { conflictsIn, Lines, Problems, useDraft, useForm, type Wrong, wrongIn } from "../form.tsx"
 import { systemThresholdFields, tenantThresholdFields } from "../generated/forms.ts"
 import { Action, Answered, Command } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
@@ -56,14 +56,17 @@ const Changed = ({
   const before = formOf(parts, setIn(held))
   const { clear, lines, own, says, submit, typed, wrong } = useForm(parts, before)
   const alerts = valuesOf(parts, typed)
+  const typedHere = Object.entries(own).filter(([path, text]) => text !== before[path])
+  useDraft(typedHere.length > 0)
   const path = tenant === "*" ? "/v1/alert-thresholds" : `/v1/tenants/${tenant}/alert-thresholds`
-  const put = async (to: object | "off" | null) => {
+  const put = async (to: object | "off" | null, options = {}) => {
     const body = { alerts: to } as Parameters<typeof petrel.settings.setThresholds>[0]
     await (tenant === "*"
       ? petrel.settings.setSystemThresholds(
-          body as Parameters<typeof petrel.settings.setSystemThresholds>[0]
+          body as Parameters<typeof petrel.settings.setSystemThresholds>[0],
+          options
         )
-      : petrel.settings.setThresholds({ ...body, tenant }))
+      : petrel.settings.setThresholds({ ...body, tenant }, options))
     asked.again()
   }
   // All are put at once: those that others have set since the page was opened are put as they are now.
@@ -78,9 +81,10 @@ const Changed = ({
       asked.again()
       return conflicts
     }
-    const typedHere = Object.entries(own).filter(([path, text]) => text !== before[path])
     try {
-      await put(valuesOf(parts, { ...newest, ...Object.fromEntries(typedHere) }))
+      await put(valuesOf(parts, { ...newest, ...Object.fromEntries(typedHere) }), {
+        ifMatch: now.revision
+      })
     } catch (error) {
       return ofParts(wrongIn(tenant === "*" ? systemThresholdFields : tenantThresholdFields, error))
     }
