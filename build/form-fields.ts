@@ -173,6 +173,13 @@ const bodyFields = (
   })
 }
 
+/** What the form of a job asks in its own way: which endpoint, and what would be sent. */
+const askedElsewhere: ReadonlySet<string> = new Set(["endpoint", "all", "dryRun"])
+
+/** The fields of a job that a form starts. */
+const jobFields = (path: string): ReadonlyArray<Field> =>
+  bodyFields(path, "post").filter(({ name }) => !askedElsewhere.has(name))
+
 const secretsOfSources: ReadonlySet<string> = new Set(["secrets", "verifyToken", "apiKey"])
 
 /** The fields of a source: its providers are known, and so is which of them are secrets. */
@@ -201,9 +208,13 @@ export const formFields = (): string =>
     declared("systemThresholdFields", bodyFields("/v1/alert-thresholds", "put", usualThreshold)),
     declared("tokenFields", bodyFields("/v1/tenants/{tenant}/tokens", "post")),
     declared("portalLinkFields", bodyFields("/v1/tenants/{tenant}/portal-links", "post")),
-    declared("redeliveryFields", bodyFields("/v1/tenants/{tenant}/redeliveries", "post")),
-    declared("replayFields", bodyFields("/v1/tenants/{tenant}/replays", "post")),
-    declared("recoveryFields", bodyFields("/v1/tenants/{tenant}/endpoints/{id}/recover", "post")),
-    declared("retryFields", bodyFields("/v1/tenants/{tenant}/retries", "post")),
+    // Its other conditions are filters of the list.
+    declared(
+      "redeliveryFields",
+      jobFields("/v1/tenants/{tenant}/redeliveries").filter(({ name }) => name === "reason")
+    ),
+    declared("replayFields", jobFields("/v1/tenants/{tenant}/replays")),
+    declared("recoveryFields", jobFields("/v1/tenants/{tenant}/endpoints/{id}/recover")),
+    declared("retryFields", jobFields("/v1/tenants/{tenant}/retries")),
     declared("auditFields", bodyFields("/v1/audits", "post"))
   ].join("\n")

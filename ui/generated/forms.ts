@@ -1398,86 +1398,10 @@ export const redeliveryFields: ReadonlyArray<Field> = [
         "gone"
       ]
     }
-  },
-  {
-    "name": "status",
-    "text": "Only those with this last status, or its class: 503, 5xx.",
-    "removal": "null",
-    "kind": {
-      "is": "text"
-    }
-  },
-  {
-    "name": "type",
-    "text": "Only those of these event types: `invoice.paid`, `invoice.*`, `>`.",
-    "removal": "null",
-    "kind": {
-      "is": "text"
-    }
-  },
-  {
-    "name": "since",
-    "text": "Stored then or later.",
-    "removal": "null",
-    "kind": {
-      "is": "time"
-    }
-  },
-  {
-    "name": "until",
-    "text": "Stored then or earlier.",
-    "usual": "now",
-    "removal": "null",
-    "kind": {
-      "is": "time"
-    }
-  },
-  {
-    "name": "id",
-    "text": "Only those of these numbers.",
-    "removal": "null",
-    "kind": {
-      "is": "list"
-    }
-  },
-  {
-    "name": "all",
-    "text": "All of them; without any other condition.",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
-  },
-  {
-    "name": "endpoint",
-    "text": "Only those of this endpoint.",
-    "removal": "null",
-    "kind": {
-      "is": "text",
-      "example": "billing"
-    }
-  },
-  {
-    "name": "dryRun",
-    "text": "Say what would be done, and do nothing.",
-    "usual": "false",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
   }
 ]
 
 export const replayFields: ReadonlyArray<Field> = [
-  {
-    "name": "endpoint",
-    "text": "The endpoint that gets them.",
-    "removal": "null",
-    "kind": {
-      "is": "text",
-      "example": "billing"
-    }
-  },
   {
     "name": "event",
     "text": "Only the event of this id.",
@@ -1536,15 +1460,6 @@ export const replayFields: ReadonlyArray<Field> = [
     "kind": {
       "is": "list"
     }
-  },
-  {
-    "name": "dryRun",
-    "text": "Say what would be done, and do nothing.",
-    "usual": "false",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
   }
 ]
 
@@ -1565,28 +1480,10 @@ export const recoveryFields: ReadonlyArray<Field> = [
     "kind": {
       "is": "time"
     }
-  },
-  {
-    "name": "dryRun",
-    "text": "Say what would be done, and do nothing.",
-    "usual": "false",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
   }
 ]
 
 export const retryFields: ReadonlyArray<Field> = [
-  {
-    "name": "endpoint",
-    "text": "Only those of this endpoint.",
-    "removal": "null",
-    "kind": {
-      "is": "text",
-      "example": "billing"
-    }
-  },
   {
     "name": "types",
     "text": "NATS wildcards, of which one must match the event's type.",
@@ -1645,23 +1542,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "ignoreRetryAfter",
     "text": "Do not wait for the end of the receiver's Retry-After.",
-    "usual": "false",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
-  },
-  {
-    "name": "all",
-    "text": "All of them; without any other condition.",
-    "removal": "null",
-    "kind": {
-      "is": "switch"
-    }
-  },
-  {
-    "name": "dryRun",
-    "text": "Say what would be done, and do nothing.",
     "usual": "false",
     "removal": "null",
     "kind": {

@@ -4,6 +4,7 @@ import { count, Marked, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { spanMs } from "../span.ts"
 import { Ago, lasting, timeText } from "../times.tsx"
+import { rangeText } from "./schedule.tsx"
 
 type Round = Delivery["rounds"][number]
 type Attempt = Round["attempts"][number]
@@ -18,12 +19,6 @@ const beganBy = {
 /** What an attempt was answered, in words. */
 const outcome = ({ error, status }: Attempt): string =>
   error === undefined || error === null ? String(status ?? "") : error.class
-
-/** A shortest and a longest time as one text. */
-const rangeText = ({ least, most }: Wait): string => {
-  const [from, to] = [lasting(spanMs(least)), lasting(spanMs(most))]
-  return from === to ? to : `${from} to ${to}`
-}
 
 /** Where the time of an attempt went. */
 const Latency = ({ of }: { readonly of: Attempt }) => {
@@ -92,8 +87,8 @@ const Waited = ({
       <p>
         Next attempt {lasting(drawn)} later
         {isWithin
-          ? `, drawn from ${rangeText(wait)} (${policy})`
-          : `: the policy (${policy}) has ${rangeText(wait)}, and the receiver's Retry-After or the settings of that time had another`}
+          ? `, drawn from ${rangeText(wait.least, wait.most)} (${policy})`
+          : `: the policy (${policy}) has ${rangeText(wait.least, wait.most)}, and the receiver's Retry-After or the settings of that time had another`}
         .
       </p>
       <WaitBar wait={wait} drawn={drawn} />
@@ -121,11 +116,18 @@ const Step = ({
   </>
 )
 
+/** How many of these were probes, which use up no attempt of the policy. */
+const probesIn = (attempts: ReadonlyArray<Attempt>): number =>
+  attempts.filter(({ isProbe }) => isProbe).length
+
 const AttemptStep = ({
   attempt,
+  before,
   policy
 }: {
   readonly attempt: Attempt
+  /** Those before it. */
+  readonly before: ReadonlyArray<Attempt>
   readonly policy: OutlinedPolicy | undefined
 }) => {
   const { at, error, isProbe, isSuccess, nextAttemptAt, number, response, worker } = attempt
@@ -151,7 +153,12 @@ const AttemptStep = ({
         <Waited
           drawn={waitMs}
           policy={policy?.name ?? ""}
-          wait={policy?.waits.find((wait) => wait.attempt === number + 1)}
+          // When a probe is followed by another one is not said by the policy.
+          wait={
+            isProbe
+              ? undefined
+              : policy?.waits.find((wait) => wait.attempt === number + 1 - probesIn(before))
+          }
         />
       )}
     </Step>
@@ -174,7 +181,8 @@ const Coming = ({
   readonly policy: OutlinedPolicy
   readonly round: Round
 }) => {
-  const made = round.lastAttempt
+  const probes = probesIn(round.attempts)
+  const made = round.lastAttempt - probes
   const coming = policy.waits.filter(({ attempt }) => attempt > made + 1)
   const from = due === undefined ? Date.now() : Math.max(Date.now(), Date.parse(due))
   let [earliest, latest] = [from, from]
@@ -189,7 +197,8 @@ const Coming = ({
     <details open={rows.length > 0}>
       <summary>
         If it goes on to fail: {policy.maxAttempts - made} more of {policy.maxAttempts} attempts (
-        {policy.name})
+        {policy.name}
+        {probes > 0 && "; probes are none"})
       </summary>
       {rows.length > 0 && (
         <table class="coming">
@@ -204,8 +213,8 @@ const Coming = ({
           <tbody>
             {rows.map((row) => (
               <tr key={row.wait.attempt}>
-                <td>{row.wait.attempt}</td>
-                <td>{rangeText(row.wait)}</td>
+                <td>{row.wait.attempt + probes}</td>
+                <td>{rangeText(row.wait.least, row.wait.most)}</td>
                 <td class="n">
                   <Ago at={new Date(row.earliest).toISOString()} />
                 </td>
@@ -294,8 +303,13 @@ export const RoundLife = ({
             )}
           </Step>
         )}
-        {attempts.map((attempt) => (
-          <AttemptStep key={`${attempt.number} ${attempt.at}`} attempt={attempt} policy={policy} />
+        {attempts.map((attempt, at) => (
+          <AttemptStep
+            key={`${attempt.number} ${attempt.at}`}
+            attempt={attempt}
+            before={attempts.slice(0, at)}
+            policy={policy}
+          />
         ))}
         {state === "open" ? (
           <Waiting of={of} policy={policy} round={round} />

@@ -20,6 +20,7 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
     ({ rounds }) => (rounds.some(({ state }) => state === "open") ? 3_000 : 10_000)
   )
   const isOpen = asked.value?.rounds.some(({ state }) => state === "open") === true
+  const isOver = asked.value !== undefined && !isOpen
   const dead = isOpen ? undefined : asked.value?.rounds.at(-1)?.end?.dead
   const place = { tenant, id: asked.value?.endpoint ?? "" }
   // Neither changes while one looks: they are asked once.
@@ -76,7 +77,7 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
               Send again
             </Action>
           )}
-          {!isOpen && may("replay:write") && (
+          {isOver && may("replay:write") && (
             <Action
               main
               command={`petrel delivery resend ${quoted(id)} --tenant ${quoted(tenant)}`}

@@ -4,12 +4,14 @@ import type { Diagnosis, EndpointDetail } from "../../src/client/client.ts"
 import { problemText, useAsked } from "../data.ts"
 import { type Field, formOf, type Typed } from "../fields.ts"
 import { endpointFields } from "../generated/forms.ts"
+import { Rows } from "../list.tsx"
 import { Action, Acts, Answered, count, Once, State } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
 import { Ago, lasting, timeText } from "../times.tsx"
 import { Answers } from "./answers.tsx"
 import { FailuresInRow, stateOf } from "./endpoints.tsx"
+import { alertRows } from "./overview.tsx"
 import { Schedule } from "./schedule.tsx"
 
 interface Place {
@@ -62,7 +64,9 @@ const Actions = ({
         command={command("test")}
         does={async () => {
           const { durationMs, error, status, verdict } = await petrel.attempts.test(place)
-          return then(`${verdict}: ${error?.message ?? status ?? ""} in ${lasting(durationMs)}`)
+          return then(
+            `${verdict === "delivered" ? verdict : "failed"}: ${error?.message ?? status ?? ""} in ${lasting(durationMs)}`
+          )
         }}
       >
         Send a test event
@@ -108,7 +112,15 @@ const Actions = ({
         main
         command={command("retry-now")}
         does={async () =>
-          then(await petrel.attempts.retryNow(place).then(() => "what waits is tried now"))
+          then(
+            await petrel.attempts
+              .retryNow(place)
+              .then(({ inBacklog, inFlight, moved }) =>
+                moved + inBacklog + inFlight > 0
+                  ? "what waits is tried now"
+                  : "nothing is to be tried"
+              )
+          )
         }
       >
         Retry now
@@ -567,7 +579,17 @@ export const Endpoint = (place: Place) => {
         )}
       </div>
       <Answered asked={asked}>
-        {(of) => <Detail again={asked.again} of={of} place={{ tenant, id }} />}
+        {(of) => (
+          <>
+            {of.raised.length > 0 && (
+              <Rows
+                {...alertRows}
+                items={of.raised.map((one) => ({ ...one, tenant, endpoint: id }))}
+              />
+            )}
+            <Detail again={asked.again} of={of} place={{ tenant, id }} />
+          </>
+        )}
       </Answered>
     </>
   )

@@ -29,7 +29,7 @@ const scaleTo = (mostMs: number) => {
 }
 
 /** Returns a shortest and a longest time as one text. */
-const rangeText = (least: string, most: string): string => {
+export const rangeText = (least: string, most: string): string => {
   const [from, to] = [lastingExactly(spanMs(least)), lastingExactly(spanMs(most))]
   return from === to ? to : `${from} to ${to}`
 }

@@ -37,9 +37,6 @@ interface Start {
   readonly command: (asked: Asked) => string | undefined
 }
 
-const without = (fields: ReadonlyArray<Field>, ...names: ReadonlyArray<string>) =>
-  fields.filter(({ name }) => !names.includes(name))
-
 const flagsOf = (values: Values): string =>
   Object.entries(values)
     .map(([name, value]) => {
@@ -69,7 +66,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
   replay: {
     title: "Replay events",
     says: "Sends events of the past to an endpoint once more, at its pace and under the ids that they had.",
-    fields: without(replayFields, "endpoint", "dryRun"),
+    fields: replayFields,
     needsEndpoint: true,
     plan: async (asked) =>
       replayPlanText(
@@ -91,7 +88,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
   recovery: {
     title: "Recover an endpoint",
     says: "Sends again all that failed at an endpoint since a time: what waits for its next attempt goes on now, and dead letters are sent again, each once.",
-    fields: without(recoveryFields, "dryRun"),
+    fields: recoveryFields,
     needsEndpoint: true,
     plan: async ({ endpoint: id = "", tenant, values }) =>
       recoveryPlanText(
@@ -115,7 +112,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
   retry: {
     title: "Try now what waits",
     says: "Lets what waits for its next attempt go on now, as after a fix: within the cap, rate and ramp of each endpoint.",
-    fields: without(retryFields, "endpoint", "all", "dryRun"),
+    fields: retryFields,
     needsEndpoint: false,
     plan: async (asked) =>
       retryPlanText(
