@@ -178,11 +178,16 @@ export class Publisher {
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
     if (publication.isSlow) this.#late.wasSlow(timers.monotonicMs() - publication.sentAt)
-    const result = resultOf(message, publication.subject)
+    const { headers, settle, subject } = publication
+    const result = resultOf(message, subject)
     // A broker that can store nothing more still refuses writes and names duplicates, from memory.
-    if (!(result instanceof PublishError) && !result.duplicate)
-      this.unanswered.stored(publication.subject)
-    const { settle, subject } = publication
+    if (!(result instanceof PublishError)) {
+      if (!result.duplicate) this.unanswered.stored(subject)
+      else {
+        const late = this.#late.earlier(subject, headers)
+        if (late?.again === token) this.unanswered.wasStored(subject, late.publication.sentAt)
+      }
+    }
     if (settle === undefined) this.#late.answered(token, publication, result)
     else this.#answer({ subject, settle, result })
   }

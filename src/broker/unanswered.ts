@@ -3,6 +3,8 @@
  * leader is elected within it, and a broker that is merely slow answers something.
  */
 const storesNothingAfterMs = 10_000
+/** So many publishes must have timed out meanwhile: single answers may be lost. */
+const leastTimedOut = 3
 /** After the last time-out a stream counts for so long, ms: what waits is published again sooner. */
 const forgottenAfterMs = 60_000
 
@@ -17,6 +19,8 @@ interface Silence {
   /** When the first publish was sent that timed out, and when the last one did. */
   readonly since: number
   readonly latest: number
+  /** Number of publishes that timed out. */
+  readonly count: number
 }
 
 /**
@@ -38,7 +42,8 @@ export class Unanswered {
     if (stream === undefined) return
     const known = this.#silences.get(stream)
     const isOld = known === undefined || now - known.latest > forgottenAfterMs
-    this.#silences.set(stream, { since: isOld ? sentAt : known.since, latest: now })
+    const begun = isOld ? { since: sentAt, count: 0 } : known
+    this.#silences.set(stream, { since: begun.since, latest: now, count: begun.count + 1 })
   }
 
   /** The broker has stored a message. */
@@ -48,14 +53,27 @@ export class Unanswered {
     if (stream !== undefined) this.#silences.delete(stream)
   }
 
+  /**
+   * A message that timed out when it was sent first turns out to be stored: the broker calls the next
+   * attempt a duplicate. So the stream stored something after that, and its answer was lost.
+   */
+  wasStored(subject: string, sentAt: number): void {
+    const stream = this.#streamOf(subject)
+    const silence = stream === undefined ? undefined : this.#silences.get(stream)
+    if (stream !== undefined && silence !== undefined && silence.since <= sentAt)
+      this.#silences.delete(stream)
+  }
+
   /** Forgets all: there is another connection, and perhaps another broker. */
   clear(): void {
     this.#silences.clear()
   }
 
   streams(now: number): ReadonlyArray<UnansweredStream> {
-    return [...this.#silences].flatMap(([stream, { latest, since }]) =>
-      latest - since < storesNothingAfterMs || now - latest > forgottenAfterMs
+    return [...this.#silences].flatMap(([stream, { count, latest, since }]) =>
+      count < leastTimedOut ||
+      latest - since < storesNothingAfterMs ||
+      now - latest > forgottenAfterMs
         ? []
         : [{ stream, ms: Math.round(now - since) }]
     )

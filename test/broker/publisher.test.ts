@@ -103,7 +103,7 @@ describe("a publisher", () => {
       const subject = names.subjects.dead("acme", "hook")
       yield* publisher.publish(subject, "", [["Nats-Msg-Id", "1"]])
       const now = 20_000
-      unanswered.timedOut(subject, now - 11_000, now)
+      for (let n = 0; n < 3; n++) unanswered.timedOut(subject, now - 11_000, now)
       const silent = [{ stream: names.dead, ms: 11_000 }]
       yield* Effect.flip(publisher.publish(subject, "", [["Nats-Expected-Last-Sequence", "99"]]))
       assert.deepStrictEqual(unanswered.streams(now), silent)

@@ -12,12 +12,15 @@ const silence = (unanswered: Unanswered, subject: string, times: number, from = 
 }
 
 describe("streams in which nothing is stored", () => {
-  it("are those where publishes timed out for 10 s", () => {
+  it("are those where three publishes timed out within 10 s or more", () => {
     const unanswered = new Unanswered(names.streamOf)
-    silence(unanswered, fact, 1)
-    assert.deepStrictEqual(unanswered.streams(9_000), [])
     silence(unanswered, fact, 2)
-    assert.deepStrictEqual(unanswered.streams(12_000), [{ stream: names.history, ms: 12_000 }])
+    assert.deepStrictEqual(unanswered.streams(12_000), [])
+    silence(unanswered, fact, 1, 10_000)
+    assert.deepStrictEqual(unanswered.streams(17_000), [{ stream: names.history, ms: 17_000 }])
+    const burst = new Unanswered(names.streamOf)
+    for (let n = 0; n < 5; n++) burst.timedOut(fact, n, 5_000 + n)
+    assert.deepStrictEqual(burst.streams(6_000), [])
   })
 
   it("are none of those in which something is stored", () => {
@@ -30,6 +33,18 @@ describe("streams in which nothing is stored", () => {
     ])
     unanswered.clear()
     assert.deepStrictEqual(unanswered.streams(20_000), [])
+  })
+
+  it("are none of those that have stored what timed out", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    silence(unanswered, fact, 1)
+    unanswered.wasStored(fact, 0)
+    silence(unanswered, fact, 2, 20_000)
+    assert.deepStrictEqual(unanswered.streams(30_000), [])
+    // Stored before the silence began.
+    silence(unanswered, fact, 1, 32_000)
+    unanswered.wasStored(fact, 19_000)
+    assert.lengthOf(unanswered.streams(37_000), 1)
   })
 
   it("are forgotten where nobody publishes any more", () => {

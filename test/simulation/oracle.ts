@@ -8,6 +8,7 @@ import type { Place } from "../../src/domain/fact.ts"
 import { Fact, isSuccess, placeName, plannedOtherwise } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { Judgement } from "../../src/history/audit/judgement.ts"
+import type { Status } from "../../src/operations/status/status-report.ts"
 import type { EndpointLimits } from "./actions.ts"
 import type { Received } from "./receivers.ts"
 import type { ServerEvents } from "./server.ts"
@@ -39,6 +40,7 @@ export type FailureKind =
   | "released too early"
   | "watermark too high"
   | "audit disagrees"
+  | "status disagrees"
   | "defect"
 
 export interface Failure {
@@ -361,6 +363,35 @@ export class Oracle implements ServerEvents {
     if (this.#hasLoss) return
     if (!this.#hasWrapped) this.#judgeRequests()
     this.#judgeAudit(judgement, isLost)
+  }
+
+  /**
+   * Where all is done, the status knows nothing that waits, and no problem. It has one while an event
+   * is not routed.
+   */
+  judgeStatus(status: Status | string): void {
+    const fail = (what: string) => this.fail("status disagrees", what)
+    if (typeof status === "string") {
+      fail(status)
+      return
+    }
+    const { deliveries, events, problems } = status
+    const { injected } = this.#sim.server
+    // Without its acknowledgement an event counts as not routed, and a delivery as waiting.
+    const isUnheard = ["an acknowledgement lost", "an answer lost"].some((one) => injected.has(one))
+    const told = problems.filter(
+      ({ code, text }) =>
+        // The model has no sources.
+        !text.startsWith("KV_petrel_sources is missing") &&
+        !(code === "disk-failed" && injected.has("stick-stream")) &&
+        !(code === "routing-stopped" && isUnheard)
+    )
+    if (this.failures.some(({ kind }) => kind === "unrouted") && told.length === 0)
+      fail("it has no problem, and an event is not routed")
+    if (!this.isDone || this.#mayRepeat || this.failures.length > 0) return
+    for (const { text } of told) fail(`all is done, and it says: ${text}`)
+    const waiting = deliveries.waiting + (events.waitingForRouter ?? 0)
+    if (waiting > 0 && !isUnheard) fail(`all is done, and of it ${waiting} wait`)
   }
 
   /** True where an owner may not know what has ended. */

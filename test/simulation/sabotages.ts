@@ -111,6 +111,13 @@ export const sabotages: ReadonlyArray<Sabotage> = [
 /** Defects that the engine had: each takes a mend back. `seed` is one that finds it. */
 export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }> = [
   {
+    name: "two-lost-answers-fill-the-disk",
+    what: "a stream counts as one that stores nothing where two answers were lost (status)",
+    file: "broker/unanswered.ts",
+    find: "      count < leastTimedOut ||\n",
+    replace: ""
+  },
+  {
     name: "decision-over-any-other",
     what: "what a former owner decided takes the place of its successor's decision (workers that stand still)",
     file: "delivery/retry/retry-records.ts",

@@ -34,6 +34,7 @@ import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead
 import { resendDelivery } from "../../src/operations/deliveries/resend-delivery.ts"
 import { startReplay } from "../../src/operations/replays/replay-events.ts"
 import { retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { clock } from "../../src/time/timers.ts"
 import { startWorker } from "../../src/worker/worker.ts"
@@ -197,6 +198,7 @@ export class Simulation {
       judgement = this.#audit()
     }
     this.oracle.conclude(judgement)
+    this.oracle.judgeStatus(this.#asked("observer", readStatus))
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
     const { deliveries, excused, failures, repeats } = this.oracle
@@ -729,15 +731,21 @@ export class Simulation {
     this.world.trace("calm")
   }
 
-  /** Returns what the audit says of the streams, in a process of its own; or why it failed. */
+  /** Returns what the audit says of the streams; or why it failed. */
   #audit(): Judgement | string {
-    let found: Judgement | string | undefined
     this.world.runUntil(this.world.now + settleMs)
     // A stream whose leader steps down last of all would not answer it.
     const areLed = () => [...this.server.streams.values()].every(({ hasLeader }) => hasLeader)
     if (!areLed()) this.world.runUntil(this.world.now + 60_000, areLed)
-    this.fork(this.connect("auditor"), audit({}), (exit) => {
-      found = Exit.isSuccess(exit) ? exit.value.judgement : Cause.pretty(exit.cause)
+    const found = this.#asked("auditor", audit({}))
+    return typeof found === "string" ? found : found.judgement
+  }
+
+  /** Returns what a process of its own finds; or why it failed. */
+  #asked<A, E>(name: string, effect: Effect.Effect<A, E, Services | Scope.Scope>): A | string {
+    let found: A | string | undefined
+    this.fork(this.connect(name), effect, (exit) => {
+      found = Exit.isSuccess(exit) ? exit.value : Cause.pretty(exit.cause)
     })
     this.world.runUntil(this.world.now + 10 * 60_000, () => found !== undefined)
     return found ?? "no answer"
