@@ -1,5 +1,5 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { isProblem } from "../src/client/client.ts"
 import { failureText } from "./data.ts"
 import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
@@ -264,9 +264,12 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
   }
 }
 
-/** Asks before a page is left on which something is typed that is not saved. */
+/**
+ * Asks before a page is left on which something is typed that is not saved. It knows that before the
+ * page is shown: whoever is quick must not be asked about what has just been saved.
+ */
 export const useDraft = (isTyped: boolean): void =>
-  useEffect(() => {
+  useLayoutEffect(() => {
     keepDraft(isTyped)
     return () => keepDraft(false)
   }, [isTyped])
