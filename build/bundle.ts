@@ -140,5 +140,6 @@ export const writeBundle = async (pieces: Pieces, folder: string): Promise<void>
     [join(folder, command), "openapi"],
     { maxBuffer: maxDocumentBytes, env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1" } }
   )
-  await writeFile(join(folder, "openapi.json"), stdout)
+  // For the program alone: people have it in docs/reference, with line breaks.
+  await writeFile(join(folder, "openapi.json"), JSON.stringify(JSON.parse(stdout)))
 }
