@@ -5,7 +5,7 @@ import { readEntry } from "../../broker/values.ts"
 import type { EndpointActivity } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection.ts"
 import { decodeLease, leaseKey } from "../../cluster/roster.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
+import { type EndpointName, endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { WaitingCounts } from "./waiting.ts"
 import { countWaitingIn } from "./waiting.ts"
@@ -72,12 +72,15 @@ const readPartition = Effect.fnUntraced(function* (
   })
 })
 
+/** Reads the current activity of one endpoint, whose partition is known. */
+export const readEndpointIn = (partition: number, { id, tenant }: EndpointName) =>
+  Effect.map(readPartition(partition, { tenant, endpoint: id }), (now) => now(tenant, id))
+
 /** Reads the current activity of one endpoint. */
-export const readEndpointNow = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const partitions = yield* readPartitions
-  const partition = partitionOf(tenant, id, partitions)
-  return (yield* readPartition(partition, { tenant, endpoint: id }))(tenant, id)
-})
+export const readEndpointNow = (tenant: string, id: string) =>
+  Effect.flatMap(readPartitions, (partitions) =>
+    readEndpointIn(partitionOf(tenant, id, partitions), { tenant, id })
+  )
 
 /** Reads the current activity of all endpoints, or of a tenant's. */
 export const readAllNow = Effect.fnUntraced(function* (tenant?: string) {

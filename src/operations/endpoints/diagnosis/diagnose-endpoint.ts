@@ -85,13 +85,14 @@ export const diagnoseEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   asker: Pick<Asker, "scopes">
 ) {
-  const { endpoint } = yield* getEndpoint(tenant, id)
-  const partitions = yield* readPartitions
+  const [{ endpoint }, partitions] = yield* Effect.all([getEndpoint(tenant, id), readPartitions], {
+    concurrency: 2
+  })
   const partition = partitionOf(tenant, id, partitions)
   const [answer, found] = yield* Effect.all(
     [
       queryOwner(partition, { about: "connection", tenant, endpoint: id }),
-      readingHistory(readFindings(endpoint))
+      readingHistory(readFindings(endpoint, partition))
     ],
     { concurrency: 2 }
   )

@@ -2,7 +2,7 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../../broker/broker.ts"
 import {
   type EndpointNow,
-  readEndpointNow
+  readEndpointIn
 } from "../../../delivery/introspection/endpoint-activity.ts"
 import type { ConnectionCheck } from "../../../domain/connection-check.ts"
 import type { Endpoint } from "../../../domain/endpoint.ts"
@@ -212,11 +212,11 @@ const countDeadLetters = Effect.fnUntraced(function* ({ id, tenant }: Endpoint) 
 })
 
 /** Reads all that a diagnosis is made from, except what only a worker can find out. */
-export const readFindings = Effect.fnUntraced(function* (endpoint: Endpoint) {
+export const readFindings = Effect.fnUntraced(function* (endpoint: Endpoint, partition: number) {
   const read = yield* Effect.all(
     {
       health: healthOf(endpoint),
-      activity: readEndpointNow(endpoint.tenant, endpoint.id),
+      activity: readEndpointIn(partition, endpoint),
       attempts: readAttempts(endpoint),
       subscription: readSubscription(endpoint),
       deadLetters: countDeadLetters(endpoint)
