@@ -60,6 +60,24 @@ const secretFields: ReadonlySet<string> = new Set([
   "token"
 ])
 
+/**
+ * Returns why something failed. A failure that the code expects has a message that says it; only a
+ * defect has a stack that helps.
+ */
+const reasonText = (cause: Cause.Cause<unknown>): string => {
+  const failures = cause.reasons
+    .filter(Cause.isFailReason)
+    .flatMap(({ error }) => (error instanceof Error ? `${error.name}: ${error.message}` : []))
+  const isExpected =
+    failures.length > 0 &&
+    cause.reasons.every(
+      (reason) =>
+        Cause.isInterruptReason(reason) ||
+        (Cause.isFailReason(reason) && reason.error instanceof Error)
+    )
+  return isExpected ? failures.join("\n") : Cause.pretty(cause)
+}
+
 const toPino = (log: Pino) =>
   Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
     const level = levels[logLevel]
@@ -69,13 +87,13 @@ const toPino = (log: Pino) =>
     }
     let words = ""
     for (const part of Array.isArray(message) ? message : [message]) {
-      if (Cause.isCause(part)) fields.cause = Cause.pretty(part)
+      if (Cause.isCause(part)) fields.cause = reasonText(part)
       else if (part instanceof Error) fields.err = part
       else if (typeof part === "object" && part !== null) {
         for (const name in part) fields[name] = secretFields.has(name) ? "[Redacted]" : part[name]
       } else words += words === "" ? String(part) : ` ${part}`
     }
-    if (cause.reasons.length > 0) fields.cause = Cause.pretty(cause)
+    if (cause.reasons.length > 0) fields.cause = reasonText(cause)
     const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
     if (span !== undefined) {
       fields.traceId = span.traceId
