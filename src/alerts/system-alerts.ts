@@ -39,7 +39,7 @@ const counting = { inWindow: 20, atOnce: 1 }
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
-const noCounts = { delivered: 0, pending: 0, dead: 0 }
+const noCounts = { delivered: 0, pending: 0, dead: 0, openCircuits: 0 }
 
 const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending > 0
 
@@ -261,14 +261,15 @@ const countedSince = (answers: ReadonlyArray<OwnerCounts>, began: number, at: nu
   Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
 
 const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
-  const sums = new Map<string, Omit<TenantCounts, "tenant">>()
+  const sums = new Map<string, Required<Omit<TenantCounts, "tenant">>>()
   for (const { tenants = [] } of answers)
-    for (const { dead, delivered, pending, tenant } of tenants) {
+    for (const { dead, delivered, openCircuits = 0, pending, tenant } of tenants) {
       const sum = sums.get(tenant) ?? noCounts
       sums.set(tenant, {
         delivered: sum.delivered + delivered,
         pending: sum.pending + pending,
-        dead: sum.dead + dead
+        dead: sum.dead + dead,
+        openCircuits: sum.openCircuits + openCircuits
       })
     }
   return sums

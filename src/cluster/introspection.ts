@@ -79,7 +79,9 @@ export const TenantCounts = Schema.Struct({
   /** Deliveries whose first attempt failed and that have not ended since. */
   pending: Schema.Int,
   /** Ended without success. */
-  dead: Schema.Int
+  dead: Schema.Int,
+  /** Its endpoints whose circuit is not closed; an older version does not report it. */
+  openCircuits: Schema.optionalKey(Schema.Int)
 })
 export type TenantCounts = typeof TenantCounts.Type
 

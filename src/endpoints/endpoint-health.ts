@@ -1,7 +1,7 @@
 import { type Clock, Effect, Random } from "effect"
 import { Turns } from "../broker/turns.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
-import { circuitOf, endpointKey, isHeldBack } from "../domain/endpoint.ts"
+import { circuitOf, endpointKey, isHeldBack, tenantOfKey } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import type { AttemptOutcome } from "../domain/outcome.ts"
 import { cooledDown, heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
@@ -306,14 +306,17 @@ export class EndpointHealth {
   readonly of = (key: string): Health | undefined => this.#states.get(key)?.health
 
   /**
-   * Number of endpoints whose circuit is not closed. Those that are paused or suspended do not count:
-   * nothing probes them, so their circuits would stay open for as long.
+   * Number of endpoints whose circuit is not closed, by tenant. Those that are paused or suspended do
+   * not count: nothing probes them, so their circuits would stay open for as long.
    */
-  readonly openCircuits = (): number => {
-    let open = 0
-    for (const [key, { health }] of this.#states)
-      if (health.circuit.state !== "closed" && this.#directory.outline(key)?.isHeldBack === false)
-        open++
+  readonly openCircuits = (): ReadonlyMap<string, number> => {
+    const open = new Map<string, number>()
+    for (const [key, { health }] of this.#states) {
+      if (health.circuit.state === "closed") continue
+      if (this.#directory.outline(key)?.isHeldBack !== false) continue
+      const tenant = tenantOfKey(key)
+      open.set(tenant, (open.get(tenant) ?? 0) + 1)
+    }
     return open
   }
 

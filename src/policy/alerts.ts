@@ -20,9 +20,13 @@ const percentOf = (part: number, whole: number): number | undefined =>
  * Returns the readings of the share of successful deliveries, for an endpoint or a tenant.
  * Deliveries whose first attempt failed count as failures before they have ended, since deliveries
  * to an endpoint that is down do not end for a long time.
+ *
+ * @param isOpen true while a circuit is not closed: what waits behind it is not attempted, so that
+ *   nothing bad in a window does not mean that it is over.
  */
 export const successReadings = (
   { dead, delivered, pending }: Pick<AlertCounts, "dead" | "delivered" | "pending">,
+  isOpen: boolean,
   { samples: least, successCriticalPercent, successWarnPercent }: AlertThresholds
 ): ReadonlyArray<AlertReading> => {
   const samples = delivered + dead + pending
@@ -33,7 +37,7 @@ export const successReadings = (
     unit: "percent",
     ...below
   }
-  return [
+  const readings = [
     judged({ ...common, name: "success-low", level: "warn", threshold: successWarnPercent }),
     judged({
       ...common,
@@ -42,6 +46,7 @@ export const successReadings = (
       threshold: successCriticalPercent
     })
   ]
+  return isOpen ? readings.map((reading) => ({ ...reading, quiet: false })) : readings
 }
 
 /** An endpoint's state, in addition to its counts. */
@@ -129,7 +134,7 @@ export const endpointReadings = (
         least: 1
       })
     ),
-    ...successReadings(counts, thresholds),
+    ...successReadings(counts, availability.isOpen, thresholds),
     judged({
       ...warn,
       ...above,
@@ -203,12 +208,17 @@ const failuresReading = (
   return { ...reading, quiet: false }
 }
 
+/** What became of a tenant's deliveries, and the number of its endpoints whose circuit is open. */
+interface TenantTrouble extends Pick<AlertCounts, "dead" | "delivered" | "pending"> {
+  readonly openCircuits: number
+}
+
 /** Returns the readings of a tenant, of the counts of all its endpoints. */
 export const tenantReadings = (
-  counts: Pick<AlertCounts, "dead" | "delivered" | "pending">,
+  counts: TenantTrouble,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [
-  ...successReadings(counts, thresholds),
+  ...successReadings(counts, counts.openCircuits > 0, thresholds),
   // A count of 0 is not good: dead letters counted by a previous owner are unknown.
   withoutGood(
     judged({

@@ -107,7 +107,7 @@ describe("what alerts are raised about", () => {
     for (let n = 0; n < 40; n++) window.attempt(failed)
     const again = { verdict: "delivered", attempt: 2, at: start + minute, firstAt: start } as const
     for (let n = 0; n < 40; n++) window.attempt(again)
-    const found = successReadings(window.read(start + minute), defaultThresholds)
+    const found = successReadings(window.read(start + minute), false, defaultThresholds)
     assert.deepStrictEqual(
       found.map(({ state }) => state),
       ["good", "good"]
@@ -121,7 +121,7 @@ describe("what alerts are raised about", () => {
       window.attempt({ verdict: "delivered", attempt: 3, at: start, firstAt: before })
       window.attempt({ verdict: "retry", attempt: 1, at: start })
     }
-    const [warn, critical] = successReadings(window.read(start), defaultThresholds)
+    const [warn, critical] = successReadings(window.read(start), false, defaultThresholds)
     assert.deepInclude(warn, { state: "bad", value: 50 })
     assert.deepInclude(critical, { state: "bad", value: 50 })
   })
@@ -133,13 +133,13 @@ describe("what alerts are raised about", () => {
       window.attempt({ verdict: "retry", attempt: 1, at: start })
       window.attempt({ verdict: "delivered", attempt: 1, at: start })
     }
-    const [warn] = successReadings(window.read(start), defaultThresholds)
+    const [warn] = successReadings(window.read(start), false, defaultThresholds)
     assert.strictEqual(Math.round(warn?.value ?? 0), 33)
   })
 
   it("is dead letters of a tenant, which nothing but a quiet window clears", () => {
     const reading = (dead: number, thresholds = defaultThresholds) =>
-      tenantReadings({ ...noAlertCounts, dead }, thresholds).find(
+      tenantReadings({ ...noAlertCounts, openCircuits: 0, dead }, thresholds).find(
         ({ name }) => name === "tenant-dead-letters"
       )
     assert.include(reading(99), { state: "between", quiet: false })
@@ -275,7 +275,7 @@ describe("an alert", () => {
           delivered: share * 100,
           pending: (100 - share) * 100
         }
-        return successReadings(counts, defaultThresholds).slice(0, 1)
+        return successReadings(counts, false, defaultThresholds).slice(0, 1)
       })
       assert.isAtMost(follow(states, true).length, 1)
     }
@@ -288,10 +288,25 @@ describe("an alert", () => {
       const thresholds = { ...defaultThresholds, samples: least }
       const counts = { ...noAlertCounts, delivered, pending, dead }
       const total = delivered + pending + dead
-      for (const { state } of successReadings(counts, thresholds))
+      for (const { state } of successReadings(counts, false, thresholds))
         if (total < least) assert.notStrictEqual(state, "bad")
     }
   )
+
+  it("is not over while a circuit is open, unless enough is delivered", () => {
+    const stateOf = (counts: Partial<AlertCounts>, openCircuits: number) => {
+      const found = [
+        ...tenantReadings({ ...noAlertCounts, ...counts, openCircuits }, defaultThresholds),
+        ...readings(counts, { ...well, isOpen: openCircuits > 0 }).values()
+      ].filter(({ name }) => name.startsWith("success-"))
+      assert.strictEqual(found.length, 4)
+      return [...new Set(found.map((reading) => transitionOf(true, reading, true)))]
+    }
+    assert.deepStrictEqual(stateOf({}, 0), ["clear"])
+    assert.deepStrictEqual(stateOf({}, 1), [undefined])
+    assert.deepStrictEqual(stateOf({ delivered: 3 }, 1), [undefined])
+    assert.deepStrictEqual(stateOf({ delivered: samples }, 1), ["clear"])
+  })
 
   it("stays where too few are left to judge, until there is nothing bad for a whole window", () => {
     const raised = readings({ delivered: 50, pending: 50 }).get("success-low")

@@ -32,6 +32,7 @@ import {
   nth,
   publish,
   publishMany,
+  publishTo,
   quickRetry,
   worker
 } from "../kit/engine.ts"
@@ -198,6 +199,33 @@ describe.concurrent("an alert about the system", () => {
       yield* told({})
       yield* times("outbox-set-aside", 2)
       assert.lengthOf(story(facts.facts, "outbox-stuck"), 6)
+    })
+  )
+
+  scenario("about a tenant is not over while a circuit keeps its deliveries back", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ samples: 5, window })
+      const hook = yield* receiver({ answer: { status: 503 } })
+      const rest = { url: hook.url, retry: quickRetry({ maxAttempts: 1 }), alerts: "off" } as const
+      const circuit = { coolDown: "1 hour", maxCoolDown: "1 hour" }
+      yield* endpoint({ id: "kept-back", ...rest, circuit: { ...circuit, failures: 5 } })
+      yield* endpoint({ tenant: "other", ...rest, circuit: { ...circuit, failures: 1_000 } })
+      const facts = yield* history
+      const storyOf = (all: ReadonlyArray<Fact>, tenant: string) =>
+        story(
+          all.filter((fact) => fact.tenant === tenant),
+          "success-critical"
+        )
+      yield* worker({ alertEvery })
+      yield* publishMany(5)
+      yield* facts.count("circuit-opened", 1)
+      yield* facts.until((all) => storyOf(all, "acme").length === 1)
+      for (let n = 0; n < 5; n++) yield* publishTo("other.invoice.paid")
+      // Nothing fails in a window of either: that of the other one is over.
+      yield* facts.until((all) => storyOf(all, "other").length === 2)
+      assert.deepStrictEqual(storyOf(facts.facts, "acme"), ["raised"])
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "kept-back" }, undefined, "test")
+      yield* facts.until((all) => storyOf(all, "acme").length === 2)
     })
   )
 

@@ -39,12 +39,15 @@ const maxConcurrentLongAnswers = 8
  */
 const maxConcurrentChecks = 4
 
+const noCounts = { delivered: 0, pending: 0, dead: 0 }
+const noCircuits: ReadonlyMap<string, number> = new Map()
+
 /** What only the owner of a partition knows. */
 interface Activity {
   readonly tallies: AttemptTallies
   readonly alerts: AlertWindows
-  /** Returns the number of endpoints whose circuit is not closed. */
-  readonly openCircuits: () => number
+  /** Returns the number of endpoints whose circuit is not closed, by tenant. */
+  readonly openCircuits: () => ReadonlyMap<string, number>
   /** Returns the number of queue messages that are in flight. */
   readonly prefetched: () => number
   /**
@@ -163,7 +166,9 @@ class IntrospectionAnswers {
       const { largestMessage, say } = this.#broker
       const now = clock.currentTimeMillisUnsafe()
       const keys = query.about === "endpoints" ? this.#keysFor(query) : []
-      const tenants = query.about === "alerts" ? this.#tenantsFor(query, now) : []
+      const open = query.about === "alerts" ? this.#options.activity.openCircuits() : noCircuits
+      const openCircuits = [...open.values()].reduce((sum, count) => sum + count, 0)
+      const tenants = query.about === "alerts" ? this.#tenantsFor(query, open, now) : []
       const most = Math.max(keys.length, tenants.length)
       const fitting = Math.floor(largestMessage() / endpointBytes)
       const size = Math.max(1, Math.min(maxEndpointsPerChunk, fitting))
@@ -171,7 +176,7 @@ class IntrospectionAnswers {
         if (!holds()) return
         const [from, end] = [part * size, (part + 1) * size]
         const chunk: IntrospectionChunk = {
-          ...this.#chunk(query, now, keys.slice(from, end), tenants.slice(from, end)),
+          ...this.#chunk(query, now, keys.slice(from, end), tenants.slice(from, end), openCircuits),
           ...{ part, isLast: end >= most }
         }
         say(to, JSON.stringify(chunk))
@@ -184,9 +189,10 @@ class IntrospectionAnswers {
     query: IntrospectionQuery,
     now: number,
     keys: ReadonlyArray<string>,
-    tenants: ReadonlyArray<TenantCounts>
+    tenants: ReadonlyArray<TenantCounts>,
+    openCircuits: number
   ): Omit<IntrospectionChunk, "isLast" | "part"> {
-    const { activity, clockSkewMs, worker } = this.#options
+    const { clockSkewMs, worker } = this.#options
     const { about } = query
     const skew = clockSkewMs()
     const watchedSince = this.#begun.at(now)
@@ -199,7 +205,6 @@ class IntrospectionAnswers {
     if (about === "partition") return { ...chunk, partition: this.#sum(now) }
     if (about === "endpoints") return chunk
     if (about === "delivery") return { ...chunk, ...present({ task: this.#task(query) }) }
-    const openCircuits = activity.openCircuits()
     return { ...chunk, openCircuits, watchedSince, tenants }
   }
 
@@ -238,15 +243,21 @@ class IntrospectionAnswers {
     return delivery && this.#options.activity.taskOf(endpointKey(tenant, endpoint), delivery)
   }
 
-  #tenantsFor({ tenants = [] }: IntrospectionQuery, now: number): ReadonlyArray<TenantCounts> {
+  #tenantsFor(
+    { tenants = [] }: IntrospectionQuery,
+    open: ReadonlyMap<string, number>,
+    now: number
+  ): ReadonlyArray<TenantCounts> {
     const { alerts } = this.#options.activity
     const found: Array<TenantCounts> = []
     const isNamed = tenants.length > 0
     for (const tenant of isNamed ? tenants : alerts.tenants()) {
       const counts = alerts.tenant(tenant)?.read(now)
-      if (counts === undefined) continue
-      const { dead, delivered, pending } = counts
-      if (isNamed || dead + pending > 0) found.push({ tenant, delivered, pending, dead })
+      const openCircuits = open.get(tenant) ?? 0
+      if (counts === undefined && openCircuits === 0) continue
+      const { dead, delivered, pending } = counts ?? noCounts
+      if (isNamed || dead + pending > 0)
+        found.push({ tenant, delivered, pending, dead, openCircuits })
     }
     return found
   }

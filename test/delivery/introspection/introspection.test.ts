@@ -31,7 +31,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       activity: {
         tallies,
         alerts: alertWindows,
-        openCircuits: () => 0,
+        openCircuits: () => new Map([["acme", 2]]),
         prefetched: () => 7,
         unreadable: () => 2,
         lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle },
@@ -152,16 +152,18 @@ describe("the owner of a partition", () => {
       alertOf("well", true)
       alertOf("named", true)
       const answer = yield* queryOwner(1, { about: "alerts", tenants: [] })
-      const counts = { delivered: 0, pending: 1, dead: 0 }
+      const counts = { delivered: 0, pending: 1, dead: 0, openCircuits: 0 }
       assert.sameDeepMembers(
         [...(answer?.tenants ?? [])],
         Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts }))
       )
-      const named = yield* queryOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
+      const tenants = ["named", "acme", "unknown"]
+      const named = yield* queryOwner(1, { about: "alerts", tenants })
       assert.deepStrictEqual(named?.tenants, [
-        { tenant: "named", ...counts, delivered: 1, pending: 0 }
+        { tenant: "named", ...counts, delivered: 1, pending: 0 },
+        { tenant: "acme", ...counts, pending: 0, openCircuits: 2 }
       ])
-      assert.strictEqual(answer?.openCircuits, 0)
+      assert.strictEqual(answer?.openCircuits, 2)
     })
   )
 
