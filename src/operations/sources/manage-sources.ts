@@ -3,7 +3,13 @@ import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconc
 import { documentedAs } from "../../domain/documented-check.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
-import { type ExpectedRevision, Invalid, invalid, type Problem } from "../../domain/problem.ts"
+import {
+  type ExpectedRevision,
+  Invalid,
+  invalid,
+  notNow,
+  type Problem
+} from "../../domain/problem.ts"
 import { Reconciliation } from "../../domain/reconciliation.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
@@ -256,9 +262,8 @@ const tooManySecrets = (before: Source, now: number) => {
   const nextEnd = secretsHoldUntil(before, now)
   const wait =
     nextEnd === undefined ? "" : `wait until ${new Date(nextEnd).toISOString()}, when one ends, or `
-  return invalid(
-    "keepOld",
-    `would leave ${sourceLabel(before)} more than ${maxSecrets} secrets that verify: ${wait}say 0s, which drops all old ones at once`
+  return notNow(
+    `${sourceLabel(before)} has ${maxSecrets} secrets that verify, as many as it may have: ${wait}keep old ones for 0s, which drops all of them at once`
   )
 }
 
