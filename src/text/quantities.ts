@@ -101,6 +101,17 @@ export const localTimeMs = (at: number, now: number): string => {
 export const localTime = (at: number, now: number): string =>
   localTimeMs(at, now).replace(/\.\d+$/, "")
 
+/**
+ * Formats a time as `localTime` does, and names the zone: what an operation says is also read from the
+ * API of a console, on machines in other zones.
+ */
+export const zonedTime = (at: number, now: number): string => {
+  const minutes = -new Date(at).getTimezoneOffset()
+  const whole = Math.abs(minutes)
+  const offset = `${minutes < 0 ? "-" : "+"}${digits(Math.floor(whole / 60))}:${digits(whole % 60)}`
+  return `${localTime(at, now)} UTC${minutes === 0 ? "" : offset}`
+}
+
 /** Formats a duration for people in at most two units: `30 s`, `2 d 12 h`. */
 export const durationText = (duration: Duration.Duration): string =>
   spanText(Duration.toMillis(duration))

@@ -24,7 +24,7 @@ import { Facts } from "../../src/history/facts.ts"
 import { testAlert } from "../../src/operations/alerts/alerts.ts"
 import { discard, listQuarantined } from "../../src/operations/sources/manage-quarantine.ts"
 import { statusOf } from "../../src/operations/status/status-report.ts"
-import { localTime } from "../../src/text/quantities.ts"
+import { zonedTime } from "../../src/text/quantities.ts"
 import {
   endpoint,
   eventually,
@@ -257,7 +257,7 @@ describe.concurrent("an alert about the system", () => {
         refusing.incoming?.gateways.flatMap((gateway) =>
           gateway.refusing.map(
             ({ reason, since }) =>
-              `acme/other has refused all that came since ${localTime(since, refusing.at)} (${reason}): see \`petrel source show acme/other\``
+              `acme/other has refused all that came since ${zonedTime(since, refusing.at)} (${reason}): see \`petrel source show acme/other\``
           )
         )
       )

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { defaultQuotas, tenantSettings } from "../../src/domain/settings/tenant-table.ts"
 import {
   bytesText,
@@ -6,7 +6,8 @@ import {
   percentText,
   plural,
   rangesText,
-  readBytes
+  readBytes,
+  zonedTime
 } from "../../src/text/quantities.ts"
 
 describe("a count", () => {
@@ -71,5 +72,22 @@ describe("a size on the command line", () => {
     [1_610_612_736, "1.5 GiB"]
   ])("%d bytes are shown as %s", (bytes, text) => {
     assert.strictEqual(bytesText(bytes), text)
+  })
+})
+
+describe("a time in what an operation says", () => {
+  it.each([
+    [0, "UTC"],
+    [-345, "UTC+05:45"],
+    [210, "UTC-03:30"]
+  ])("at %d minutes to UTC names %s", (offset, zone) => {
+    const spied = vi.spyOn(Date.prototype, "getTimezoneOffset").mockReturnValue(offset)
+    try {
+      const at = Date.now()
+      assert.match(zonedTime(at, at), /^\d{2}:\d{2}:\d{2} UTC\S*$/)
+      assert.strictEqual(zonedTime(at, at).split(" ")[1], zone)
+    } finally {
+      spied.mockRestore()
+    }
   })
 })

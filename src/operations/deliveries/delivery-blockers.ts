@@ -11,7 +11,7 @@ import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import type { DeliveryRound } from "../../history/fold/delivery.ts"
 import { clockState, skewText } from "../../policy/clock-skew.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { countText, localTime, spanText } from "../../text/quantities.ts"
+import { countText, spanText, zonedTime } from "../../text/quantities.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {
@@ -85,7 +85,7 @@ const circuitBlocker = (
   if (state === "closed") return []
   const { successes } = circuitOf(endpoint)
   const next = Math.max(until, health.notBefore ?? 0)
-  const probe = next > now ? `probed at ${localTime(next, now)}` : "probed with its next delivery"
+  const probe = next > now ? `probed at ${zonedTime(next, now)}` : "probed with its next delivery"
   return [
     {
       by: "circuit",
@@ -129,7 +129,7 @@ const endpointBlockers = (
       : [
           {
             by: "suspended" as const,
-            says: `for its endpoint to be resumed: it was suspended ${localTime(suspended.at, now)}, ${suspended.reason}`,
+            says: `for its endpoint to be resumed: it was suspended ${zonedTime(suspended.at, now)}, ${suspended.reason}`,
             freedBy: `resuming it: \`petrel endpoint resume ${name}\``
           }
         ]),
@@ -138,7 +138,7 @@ const endpointBlockers = (
       ? [
           {
             by: "retry-after" as const,
-            says: `until ${localTime(notBefore, now)}, as the receiver asked of everybody`,
+            says: `until ${zonedTime(notBefore, now)}, as the receiver asked of everybody`,
             until: notBefore,
             freedBy: "time alone"
           }

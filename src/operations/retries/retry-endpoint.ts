@@ -9,7 +9,7 @@ import { present } from "../../domain/record.ts"
 import type { WaitingFilter } from "../../domain/retry-record.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { endOf, hasEnded } from "../../history/fold/round.ts"
-import { countText, localTime } from "../../text/quantities.ts"
+import { countText, zonedTime } from "../../text/quantities.ts"
 import { findDelivery } from "../deliveries/explain-delivery.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
 
@@ -66,7 +66,7 @@ const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<
   return [
     ...(notBefore > now
       ? [
-          `the receiver asked to wait until ${localTime(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
+          `the receiver asked to wait until ${zonedTime(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
         ]
       : []),
     ...(health.circuit.state === "closed"

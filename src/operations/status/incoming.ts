@@ -6,7 +6,7 @@ import type { Survey } from "../../delivery/introspection/survey.ts"
 import { Count, Filled } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { localTime, plural } from "../../text/quantities.ts"
+import { plural, zonedTime } from "../../text/quantities.ts"
 import type { Condition } from "./conditions.ts"
 
 const { v: _outbox, ...outboxFields } = OutboxReport.fields
@@ -122,7 +122,7 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
         : ` to ${refusals.length} of ${gateways.length} gateways (on ${plainText(hosts.join(", "))})`
     return {
       code: "source-refusing",
-      text: `${name} has refused all that came${where} since ${localTime(since, at)} (${reason}): see \`petrel source show ${name}\``
+      text: `${name} has refused all that came${where} since ${zonedTime(since, at)} (${reason}): see \`petrel source show ${name}\``
     }
   })
 }
@@ -131,5 +131,5 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
 export const reconcileNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> =>
   brokenOff(incoming?.reconciled ?? [], at).map(({ endedAt, problem = "", source, tenant }) => ({
     code: "reconcile-failed",
-    text: `the last reconciliation of ${tenant}/${source} was broken off at ${localTime(endedAt, at)} (${plainText(problem)}): see \`petrel source show ${tenant}/${source}\``
+    text: `the last reconciliation of ${tenant}/${source} was broken off at ${zonedTime(endedAt, at)} (${plainText(problem)}): see \`petrel source show ${tenant}/${source}\``
   }))

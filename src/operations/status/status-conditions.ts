@@ -4,7 +4,7 @@ import { silentSources } from "../../broker/survey-streams.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { countText, localTime, plural, spanText } from "../../text/quantities.ts"
+import { countText, plural, spanText, zonedTime } from "../../text/quantities.ts"
 import { raisedSubject, raisedView } from "../alerts/alerts.ts"
 import {
   type Condition,
@@ -157,12 +157,12 @@ const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
   return {
     problems: alerts.filter(isMissing).map(({ alert }) => ({
       code: "deliveries-missing",
-      text: `an audit found something missing (last day, since ${localTime(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
+      text: `an audit found something missing (last day, since ${zonedTime(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
     })),
     notices: [
       ...named.map((raised) => ({
         code: "alert-raised",
-        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${localTime(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
+        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${zonedTime(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
       })),
       ...others
     ]
@@ -182,7 +182,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
       : [
           {
             code: "circuit-open",
-            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${localTime(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
+            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${zonedTime(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
           }
         ]),
     ...conditionIf(
@@ -203,7 +203,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
     ...conditionIf(
       lastHour > 0,
       "dead-letters",
-      `${plural(lastHour, "delivery", "deliveries")} ended without success since ${localTime(at - hour, at)}: see \`petrel dead list --since 1h\``
+      `${plural(lastHour, "delivery", "deliveries")} ended without success since ${zonedTime(at - hour, at)}: see \`petrel dead list --since 1h\``
     )
   ]
 }

@@ -7,10 +7,10 @@ import { plainText } from "../../text/plain-text.ts"
 import {
   bytesText,
   countText,
-  localTime,
   percentText,
   plural,
-  spanText
+  spanText,
+  zonedTime
 } from "../../text/quantities.ts"
 import type { Condition, Conditions } from "./conditions.ts"
 
@@ -35,7 +35,7 @@ const fullEvents = (at: number, { maxAge, name, room }: KeptStream, flag: string
   const freed =
     maxAge === undefined || oldestAt === null
       ? ""
-      : `; its oldest events are removed from ${localTime(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
+      : `; its oldest events are removed from ${zonedTime(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
   return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init ${flag}\` to make room sooner`
 }
 

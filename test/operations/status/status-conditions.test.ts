@@ -273,7 +273,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(withEvents({ bytes: 4 * 1024 ** 3 })), [[], ["events-full"]])
     assert.deepStrictEqual(codes(withEvents({ bytes: 4.9 * 1024 ** 3 })), [["events-full"], []])
     assert.deepStrictEqual(texts(withEvents({ bytes: 4.9 * 1024 ** 3 })), [
-      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
+      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 UTC on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
     ])
     const ownEvents = {
       ...{ name: "PETREL_OWN_EVENTS", maxAge: events.maxAge },
@@ -395,8 +395,8 @@ describe("what is not as it should be", () => {
       }),
       [
         "20,000 events wait to be routed: if they become more, start another worker",
-        "2 endpoints have open circuits, the longest acme/billing since 10:30:00 (5 failures): see `petrel endpoint show acme/billing`",
-        "1 delivery ended without success since 09:32:00: see `petrel dead list --since 1h`"
+        "2 endpoints have open circuits, the longest acme/billing since 10:30:00 UTC (5 failures): see `petrel endpoint show acme/billing`",
+        "1 delivery ended without success since 09:32:00 UTC: see `petrel dead list --since 1h`"
       ]
     )
   })

@@ -5,7 +5,7 @@ import type {
 } from "../../../domain/connection-check.ts"
 import type { ErrorClass } from "../../../domain/outcome.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { localTime, plural, spanText } from "../../../text/quantities.ts"
+import { plural, spanText, zonedTime } from "../../../text/quantities.ts"
 import { errorAdvice } from "./failure-checks.ts"
 import type { Check, Findings } from "./findings.ts"
 
@@ -104,7 +104,7 @@ const daysText = ({ validUntil }: ShownCertificate, now: number): string => {
   const days = Math.floor(Math.abs(validUntil - now) / dayMs)
   return validUntil < now
     ? `expired ${plural(days, "day")} ago`
-    : `valid for ${plural(days, "more day")}, until ${localTime(validUntil, now)}`
+    : `valid for ${plural(days, "more day")}, until ${zonedTime(validUntil, now)}`
 }
 
 const chainText = (chain: ReadonlyArray<ShownCertificate>): string =>

@@ -2,7 +2,7 @@ import type { Fact } from "../../../domain/fact.ts"
 import type { ErrorClass } from "../../../domain/outcome.ts"
 import { parseRetryAfter } from "../../../policy/retry-after.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { countText, localTime, plural, spanText } from "../../../text/quantities.ts"
+import { countText, plural, spanText, zonedTime } from "../../../text/quantities.ts"
 import type { Check, Findings } from "./findings.ts"
 
 /** The command that gives an endpoint another URL. */
@@ -153,13 +153,13 @@ const failuresCheck = (findings: Findings, way: Way, now: number): Check => {
   const well =
     deliveredAt === undefined
       ? "nothing was delivered"
-      : `last delivered at ${localTime(deliveredAt, now)}`
+      : `last delivered at ${zonedTime(deliveredAt, now)}`
   if (last === undefined)
     return { name: "failures", result: "ok", says: `none in the history; ${well}` }
   const answer = answerText(last)
   const many =
     failures.length === 1 ? "the last failed attempt" : `${failures.length} failed attempts`
-  const says = `${many}: ${countsText(failures)}; the latest at ${localTime(last.at, now)}${answer === "" ? "" : `: ${answer}`}`
+  const says = `${many}: ${countsText(failures)}; the latest at ${zonedTime(last.at, now)}${answer === "" ? "" : `: ${answer}`}`
   if (deliveredAt !== undefined && deliveredAt > last.at)
     return { name: "failures", result: "ok", says: `over: ${well}. Before that, ${says}` }
   const advice = adviceFor(last, findings, way)
@@ -182,7 +182,7 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
   const name = `${endpoint.tenant}/${endpoint.id}`
   const pause = parseRetryAfter(limited.response?.headers["retry-after"], limited.at)
   const asked = pause === undefined ? "it named no Retry-After" : `it asked for ${spanText(pause)}`
-  const went = `${plural(inMinute, "request")} went there in the minute before its 429 of ${localTime(limited.at, now)}, ${countText(inSecond)} of them in the last second; ${asked}`
+  const went = `${plural(inMinute, "request")} went there in the minute before its 429 of ${zonedTime(limited.at, now)}, ${countText(inSecond)} of them in the last second; ${asked}`
   const half =
     inSecond > 1 ? `${Math.ceil(inSecond / 2)}/s` : `${Math.max(1, Math.floor(inMinute / 2))}/min`
   if (inMinute > slow.inMinute || inSecond > slow.inSecond)

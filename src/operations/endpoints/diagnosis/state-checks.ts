@@ -2,7 +2,7 @@ import { circuitOf, type Endpoint } from "../../../domain/endpoint.ts"
 import { clockState, skewText } from "../../../policy/clock-skew.ts"
 import { nearestName } from "../../../policy/nearest-name.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { countText, localTime, plural } from "../../../text/quantities.ts"
+import { countText, plural, zonedTime } from "../../../text/quantities.ts"
 import type { Check, Findings, TypeCount } from "./findings.ts"
 
 const nameOf = ({ id, tenant }: Endpoint): string => `${tenant}/${id}`
@@ -14,21 +14,21 @@ const stateCheck = ({ endpoint }: Findings, now: number): Check => {
     return {
       name: "state",
       result: "problem",
-      says: `disabled since ${localTime(disabled.at, now)}, ${plainText(disabled.reason)}: it gets no events`,
+      says: `disabled since ${zonedTime(disabled.at, now)}, ${plainText(disabled.reason)}: it gets no events`,
       advice: `Once its receiver is well, enable it (\`petrel endpoint enable ${name}\`). Events that it missed can be sent again (\`petrel dead redeliver\` and \`petrel replay\`).`
     }
   if (suspended !== undefined)
     return {
       name: "state",
       result: "problem",
-      says: `suspended since ${localTime(suspended.at, now)}, ${plainText(suspended.reason)}: its deliveries wait until their deadlines`,
+      says: `suspended since ${zonedTime(suspended.at, now)}, ${plainText(suspended.reason)}: its deliveries wait until their deadlines`,
       advice: `Once its receiver is well, resume it (\`petrel endpoint resume ${name}\`).`
     }
   if (paused !== undefined)
     return {
       name: "state",
       result: "warning",
-      says: `paused by ${plainText(paused.by)} since ${localTime(paused.at, now)}${paused.reason === undefined ? "" : ` (${plainText(paused.reason)})`}: its deliveries wait`,
+      says: `paused by ${plainText(paused.by)} since ${zonedTime(paused.at, now)}${paused.reason === undefined ? "" : ` (${plainText(paused.reason)})`}: its deliveries wait`,
       advice: `Resume it when the reason is gone (\`petrel endpoint resume ${name}\`).`
     }
   return { name: "state", result: "ok", says: "enabled" }
@@ -69,11 +69,11 @@ const circuitCheck = ({ endpoint, health }: Findings, now: number): Check => {
   const { since, state, until = now, why } = health.circuit
   if (state === "closed") return { name: "circuit", result: "ok", says: "closed" }
   const next = Math.max(until, health.notBefore ?? 0)
-  const probe = next > now ? `at ${localTime(next, now)}` : "with the next delivery"
+  const probe = next > now ? `at ${zonedTime(next, now)}` : "with the next delivery"
   return {
     name: "circuit",
     result: "warning",
-    says: `${state} since ${localTime(since, now)}${why === undefined ? "" : ` (${plainText(why)})`}: only probes are sent, the next one ${probe}`,
+    says: `${state} since ${zonedTime(since, now)}${why === undefined ? "" : ` (${plainText(why)})`}: only probes are sent, the next one ${probe}`,
     advice: `Once its receiver is well, do not wait for the probe, try now (\`petrel endpoint retry-now ${nameOf(endpoint)}\`). ${circuitOf(endpoint).successes} probes in a row that succeed close the circuit.`
   }
 }
@@ -164,7 +164,7 @@ export const subscriptionCheck = (
     return {
       name: "events",
       result: "ok",
-      says: `${plural(sum, "stored event")} of ${tenant} ${sum === 1 ? "matches" : "match"} ${wanted}${matchedAt === undefined ? "" : `, the latest from ${localTime(matchedAt, now)}`}`
+      says: `${plural(sum, "stored event")} of ${tenant} ${sum === 1 ? "matches" : "match"} ${wanted}${matchedAt === undefined ? "" : `, the latest from ${zonedTime(matchedAt, now)}`}`
     }
   const near = meant(filters, types)
   return {

@@ -39,7 +39,7 @@ describe("the screen of petrel status", () => {
       [
         "incoming    12,000 came in within 3 d, 5 not in the event stream yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
         "outbox      shop: 4 rows wait, the oldest for 9 s, 1 set aside, the database is away",
-        "notice      acme/stripe has refused all that came since 10:30:00 (11 in a row): see `petrel source show acme/stripe`"
+        "notice      acme/stripe has refused all that came since 10:30:00 UTC (11 in a row): see `petrel source show acme/stripe`"
       ]
     )
     const nothing = { ...comingIn, events: 0, oldestAt: null, notCopied: 0, gateways: [] }
