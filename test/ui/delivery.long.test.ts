@@ -24,7 +24,9 @@ describe.skipIf(!hasBrowser)("the page of a delivery, in a browser", () => {
       yield* endpoint({ id: "crm", url: `${hook.url}/crm`, types: [">"], retry: "stripe" })
       const facts = yield* history
       yield* worker()
-      yield* publish("paid", '{"invoice":42}', { "Nats-Msg-Id": "acme.one" })
+      yield* publish("paid", '{"invoice":42,"total":1.50,"id":12345678901234567890}', {
+        "Nats-Msg-Id": "acme.one"
+      })
       yield* facts.count("attempt-failed", 2)
       const console = yield* pagesConsole(place)
       const operator = yield* operatorPath()
@@ -48,6 +50,8 @@ describe.skipIf(!hasBrowser)("the page of a delivery, in a browser", () => {
 
         await page.getByRole("button", { name: "Show", exact: true }).click()
         await page.getByText('"invoice": 42').waitFor()
+        // Numbers as they were published.
+        await page.getByText(/"total": 1\.50,\s+"id": 12345678901234567890/).waitFor()
         await page.getByRole("button", { name: "as hexadecimal" }).click()
         await page.getByText("7b 22 69 6e 76 6f 69 63").waitFor()
         await page.getByText("Headers of the last attempt").click()
@@ -56,7 +60,10 @@ describe.skipIf(!hasBrowser)("the page of a delivery, in a browser", () => {
         await page.getByRole("button", { name: "copied" }).waitFor()
         const copied = await page.evaluate<string>("navigator.clipboard.readText()")
         assert.include(copied, `curl -X POST '${hook.url}`)
-        assert.include(copied, `--data-binary '{"invoice":42}'`)
+        assert.include(
+          copied,
+          `--data-binary '{"invoice":42,"total":1.50,"id":12345678901234567890}'`
+        )
         assert.include(copied, "'webhook-signature: NOT-SHOWN'")
         assert.notInclude(copied, "of-the-endpoint")
         await page.getByText("Verify it in your receiver").click()

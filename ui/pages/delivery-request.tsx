@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks"
 import type { Delivery, EndpointDetail } from "../../src/client/client.ts"
-import { problemText } from "../data.ts"
-import { Copy } from "../parts.tsx"
+import { Action, Copy } from "../parts.tsx"
 import { curlOfAttempt, type SentHeader, sentHeaders, verifySnippets } from "../sent-headers.ts"
 import { may, petrel } from "../session.ts"
 
@@ -16,16 +15,35 @@ const hexOf = (bytes: Uint8Array): string => {
   return lines.join("\n")
 }
 
+/** JSON that knows the text of what it reads. Where a browser has none, a body is shown as it is. */
+interface ExactJson extends Pick<JSON, "stringify"> {
+  readonly rawJSON: (source: string) => unknown
+  readonly parse: (
+    text: string,
+    revive: (key: string, part: unknown, context: { readonly source: string }) => unknown
+  ) => unknown
+}
+
+/** Returns a text; undefined where it is none. */
+const utf8 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns a body for people: JSON with indents, other text as it is, anything else in hexadecimal. */
 export const bodyText = (bytes: Uint8Array): string => {
-  let text: string
+  const text = utf8(bytes)
+  if (text === undefined) return hexOf(bytes)
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
-  } catch {
-    return hexOf(bytes)
-  }
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    const { parse, rawJSON, stringify } = JSON as unknown as ExactJson
+    // Numbers as they were written: 12345678901234567890 is no number of JavaScript, and 1.0 another text.
+    const value = parse(text, (_, part, { source }) =>
+      typeof part === "number" ? rawJSON(source) : part
+    )
+    return stringify(value, null, 2)
   } catch {
     return text
   }
@@ -40,15 +58,6 @@ interface Shown {
 /** A longer body does not go into a command. */
 const mostInCommand = 8_192
 
-const textOf = ({ body }: Shown): string | undefined => {
-  if (body.length > mostInCommand) return undefined
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(body)
-  } catch {
-    return undefined
-  }
-}
-
 const Payload = ({
   id,
   setShown,
@@ -61,28 +70,21 @@ const Payload = ({
   readonly tenant: string
 }) => {
   const [isHex, setHex] = useState(false)
-  const [problem, setProblem] = useState<string>()
-  const show = async () => {
-    try {
-      setShown(await petrel.deliveries.deliveryBody({ tenant, delivery: id }))
-      setProblem(undefined)
-    } catch (error) {
-      setProblem(problemText(error))
-    }
-  }
   const text = shown === undefined ? "" : isHex ? hexOf(shown.body) : bodyText(shown.body)
   return (
     <>
       <h2>Payload</h2>
-      {problem !== undefined && (
-        <p class="bad" role="alert">
-          {problem}
-        </p>
-      )}
-      {shown === undefined ? (
-        <button type="button" disabled={!may("payloads:read")} onClick={show}>
-          {may("payloads:read") ? "Show" : "needs the scope payloads:read"}
-        </button>
+      {!may("payloads:read") ? (
+        <small>It needs the scope payloads:read.</small>
+      ) : shown === undefined ? (
+        <Action
+          does={async () => {
+            setShown(await petrel.deliveries.deliveryBody({ tenant, delivery: id }))
+            return ""
+          }}
+        >
+          Show
+        </Action>
       ) : (
         <>
           <div class="acts">
@@ -140,7 +142,8 @@ export const RequestSent = ({
           number: last?.number ?? 1,
           beganAt: last === undefined ? Date.now() : Date.parse(last.at) - (last.durationMs ?? 0)
         })
-  const text = shown === undefined ? undefined : textOf(shown)
+  const text =
+    shown === undefined || shown.body.length > mostInCommand ? undefined : utf8(shown.body)
   return (
     <div class="card">
       <Payload {...{ id, shown, setShown }} tenant={delivery.tenant} />

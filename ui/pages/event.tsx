@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
-import { problemText, useAsked } from "../data.ts"
+import { useAsked } from "../data.ts"
 import { Rows } from "../list.tsx"
 import {
+  Action,
   Answered,
   AttemptsMade,
   Command,
@@ -20,18 +21,14 @@ const Body = ({ id, tenant }: { readonly id: string; readonly tenant: string }) 
   const [shown, setShown] = useState<string>()
   if (!may("payloads:read")) return null
   return shown === undefined ? (
-    <button
-      type="button"
-      onClick={() =>
-        void petrel.deliveries
-          .eventBody({ tenant, event: id })
-          .then(({ body }) => bodyText(body))
-          .catch(problemText)
-          .then(setShown)
-      }
+    <Action
+      does={async () => {
+        setShown(bodyText((await petrel.deliveries.eventBody({ tenant, event: id })).body))
+        return ""
+      }}
     >
       Show its payload
-    </button>
+    </Action>
   ) : (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
     <pre class="sunk" tabIndex={0}>
