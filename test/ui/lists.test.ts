@@ -10,6 +10,26 @@ vi.setConfig({ testTimeout: 180_000 })
 
 const { scenario } = onServer()
 
+/** What tells where an element of a page is. */
+interface Placed {
+  readonly contains: (other: unknown) => boolean
+  readonly getBoundingClientRect: () => Record<
+    "height" | "left" | "right" | "top" | "width",
+    number
+  >
+}
+
+/** True if an element is within the screen, and under nothing else. */
+const isInSight = (one: unknown): boolean => {
+  const { document, innerWidth } = globalThis as unknown as {
+    readonly innerWidth: number
+    readonly document: { readonly elementFromPoint: (x: number, y: number) => unknown }
+  }
+  const { height, left, right, top, width } = (one as Placed).getBoundingClientRect()
+  const shown = document.elementFromPoint(left + width / 2, top + height / 2)
+  return left >= 0 && right <= innerWidth && (one as Placed).contains(shown)
+}
+
 describe.skipIf(!hasBrowser)("the lists of a console, in a browser", () => {
   scenario("have further pages, and take times that are typed", (place) =>
     Effect.gen(function* () {
@@ -123,6 +143,28 @@ describe.skipIf(!hasBrowser)("the lists of a console, in a browser", () => {
         await firstPage.click()
         await row("acme/billing").waitFor()
         assert.notInclude(page.url(), "cursor")
+
+        // An event has the deliveries that were skipped beside the others.
+        await page.goto(`${console.url}/ui/events?tenant=acme`)
+        await row("acme.two").waitFor()
+        const heads = await page.getByRole("columnheader").allInnerTexts()
+        assert.includeMembers(heads, ["Waiting", "Delivered", "Dead", "Discarded", "Skipped"])
+
+        // On a phone, too, one sees at which endpoint, and what became of it.
+        await page.setViewportSize({ width: 390, height: 800 })
+        for (const [name, is] of [
+          ["dead-letters", "permanent"],
+          ["deliveries", "dead-lettered"],
+          ["attempts", "400"]
+        ] as const) {
+          await page.goto(`${console.url}/ui/${name}?tenant=acme`)
+          await row("acme.two").waitFor()
+          for (const text of ["acme/billing", is])
+            assert.isTrue(
+              await page.locator("main tbody").getByText(text).first().evaluate(isInSight),
+              `${name} ${text}`
+            )
+        }
         assert.deepStrictEqual(wrong, [])
       })
     })

@@ -88,7 +88,7 @@ export const DeadLetters = () => {
         head={
           <>
             <th>Event</th>
-            <th class="hide-s">Endpoint</th>
+            <th class="below-s">Endpoint</th>
             <th>Reason</th>
             <th class="hide-s">Last answer</th>
             <th class="n hide-s">Attempts</th>
@@ -100,7 +100,7 @@ export const DeadLetters = () => {
             <td class="mono">
               <a href={deliveryPage(one.tenant, `${one.event}.${one.endpoint}`)}>{one.event}</a>
             </td>
-            <td class="hide-s">
+            <td class="below-s">
               <EndpointLink tenant={one.tenant} id={one.endpoint} />
             </td>
             <td>

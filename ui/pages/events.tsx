@@ -10,9 +10,11 @@ import { FirstEvent } from "./first-event.tsx"
 import { LogTabs } from "./log-parts.tsx"
 
 const states = [
-  ["waiting", "waiting"],
-  ["delivered", "delivered"],
-  ["deadLettered", "dead-lettered"]
+  ["waiting", "waiting", "Waiting"],
+  ["delivered", "delivered", "Delivered"],
+  ["deadLettered", "dead-lettered", "Dead"],
+  ["discarded", "discarded", "Discarded"],
+  ["skipped", "skipped", "Skipped"]
 ] as const
 
 const filters = ["type", "since", "until"]
@@ -52,9 +54,11 @@ export const Events = () => {
             <th>Event</th>
             <th>Type</th>
             <th class="hide-s">Tenant</th>
-            <th class="n">Waiting</th>
-            <th class="n">Delivered</th>
-            <th class="n">Dead</th>
+            {states.map(([name, , title]) => (
+              <th key={name} class="n">
+                {title}
+              </th>
+            ))}
             <th class="hide-s">Came by</th>
             <th class="n">When</th>
           </>

@@ -121,7 +121,7 @@ const LiveOf = ({
             <th>Time</th>
             <th>What</th>
             <th>Delivery</th>
-            <th class="hide-s">Endpoint</th>
+            <th>Endpoint</th>
           </>
         }
         row={({ failure, says }) =>
@@ -143,7 +143,7 @@ const LiveOf = ({
                   {text(failure.event)}
                 </a>
               </td>
-              <td class="hide-s">
+              <td>
                 <EndpointLink tenant={failure.tenant ?? ""} id={failure.endpoint ?? ""} />
               </td>
             </>

@@ -38,7 +38,7 @@ export const DeliveryHeads = () => (
   <>
     <th>Event</th>
     <th class="hide-s">Type</th>
-    <th class="hide-s">Endpoint</th>
+    <th class="below-s">Endpoint</th>
   </>
 )
 
@@ -59,7 +59,7 @@ export const DeliveryCells = ({
       <a href={deliveryPage(tenant, delivery)}>{event}</a>
     </td>
     <td class="hide-s">{type ?? "–"}</td>
-    <td class="hide-s">
+    <td class="below-s">
       <EndpointLink tenant={tenant} id={endpoint} />
     </td>
   </>
