@@ -5,8 +5,21 @@ import type { Field } from "./fields.ts"
 export const quoted = (text: string): string =>
   /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-const dashed = (name: string): string =>
-  name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+/** Returns `maxInFlight` as flags and people have it. */
+export const dashed = (name: string, by = "-"): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => by + letter.toLowerCase())
+
+/** Returns the flags of values that have the names of their flags, each behind a space. */
+export const plainFlags = (values: Readonly<Record<string, unknown>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => {
+      if (value === undefined) return ""
+      const flag = ` --${dashed(name)}`
+      return value === true
+        ? flag
+        : `${flag} ${quoted(Array.isArray(value) ? value.join(",") : String(value))}`
+    })
+    .join("")
 
 /** The flag of one entry of a setting: `headers` are given by `--header`. */
 const oneOf = (name: string): string => dashed(name).replace(/s$/, "")

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks"
 import type { CallOptions } from "../src/client/client.ts"
 import { isProblem } from "../src/client/client.ts"
+import { drafts } from "./router.ts"
 import { session } from "./session.ts"
 
 /** What is known of something that was asked for. */
@@ -68,7 +69,8 @@ export const useAsked = <A>(
         if (!leaving.signal.aborted) setState({ key, value })
       } catch (error) {
         if (leaving.signal.aborted) return
-        if (isProblem(error, "unauthorized")) session.value = null
+        // The page for logging in would take the place of what was typed.
+        if (isProblem(error, "unauthorized") && drafts.size === 0) session.value = null
         setState((before) => ({
           ...(before.key === key ? before : { key }),
           problem: problemText(error)

@@ -1,19 +1,20 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { isProblem } from "../src/client/client.ts"
+import { dashed } from "./command-line.ts"
 import { failureText } from "./data.ts"
 import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
 import { shownTenant } from "./frame.tsx"
 import { Command, Marked } from "./parts.tsx"
-import { keepDraft } from "./router.ts"
+import { drafts } from "./router.ts"
 import { TimeInput } from "./times.tsx"
 
-/** `maxInFlight` as people read it. */
-const words = (name: string): string =>
-  name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+const words = (name: string): string => dashed(name, " ")
 
 /** What a form shows, and does with what is typed. */
 interface FormProps {
+  /** What the ids of its fields begin with, where another form of the page has fields of these names. */
+  readonly ids?: string | undefined
   readonly fields: ReadonlyArray<Field>
   readonly typed: Typed
   readonly type: (path: string, text: string) => void
@@ -30,14 +31,22 @@ interface ControlProps extends FormProps {
   readonly path: string
 }
 
-const Control = ({ field, path, problems, suggested = {}, type, typed }: ControlProps) => {
+const Control = ({
+  field,
+  ids = "",
+  path,
+  problems,
+  suggested = {},
+  type,
+  typed
+}: ControlProps) => {
   const { isSecret, kind, usual } = field
   const value = typed[path] ?? ""
   const listed = suggested[path]
   const common = {
-    id: path,
+    id: ids + path,
     name: path,
-    "aria-describedby": `${path}-says`,
+    "aria-describedby": `${ids + path}-says`,
     "aria-invalid": problems[path] !== undefined
   }
   const onInput = (event: { readonly currentTarget: { readonly value: string } }) =>
@@ -121,8 +130,14 @@ const Control = ({ field, path, problems, suggested = {}, type, typed }: Control
   }
 }
 
-const Says = ({ notes = {}, path, problems, text }: FormProps & { path: string; text: string }) => (
-  <div id={`${path}-says`}>
+const Says = ({
+  ids = "",
+  notes = {},
+  path,
+  problems,
+  text
+}: FormProps & { path: string; text: string }) => (
+  <div id={`${ids + path}-says`}>
     {problems[path] !== undefined && (
       <p class="bad" role="alert">
         {problems[path]}
@@ -172,14 +187,14 @@ const Parts = (props: ControlProps) => {
 }
 
 const Line = (props: ControlProps) => {
-  const { field, path } = props
+  const { field, ids = "", path } = props
   if (field.kind.is === "parts") return <Parts {...props} />
   return (
     <>
       {field.kind.is === "choices" ? (
         <span>{words(field.name)}</span>
       ) : (
-        <label for={path}>{words(field.name)}</label>
+        <label for={ids + path}>{words(field.name)}</label>
       )}
       <div>
         <Control {...props} />
@@ -268,11 +283,13 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
  * Asks before a page is left on which something is typed that is not saved. It knows that before the
  * page is shown: whoever is quick must not be asked about what has just been saved.
  */
-export const useDraft = (isTyped: boolean): void =>
+export const useDraft = (isTyped: boolean): void => {
+  const own = useRef({}).current
   useLayoutEffect(() => {
-    keepDraft(isTyped)
-    return () => keepDraft(false)
+    if (isTyped) drafts.add(own)
+    return () => drafts.delete(own)
   }, [isTyped])
+}
 
 /**
  * Returns why not to save what was typed: somebody else has set one of these fields meanwhile. Undefined

@@ -3,25 +3,26 @@ import { computed, signal } from "@preact/signals"
 /** What the browser's address says, below `/ui/`. */
 const at = signal(location.pathname + location.search)
 
-/** True while the page has what was typed and not saved. */
-let hasDraft = false
-
-/** Asks before the page is left, for as long as it has what was typed and not saved. */
-export const keepDraft = (has: boolean): void => {
-  hasDraft = has
-}
+/** The forms of the page that have what was typed and not saved: it is asked before they are left. */
+export const drafts = new Set<object>()
 
 addEventListener("beforeunload", (event) => {
-  if (hasDraft) event.preventDefault()
+  if (drafts.size > 0) event.preventDefault()
 })
 
+/** What is typed on a page is about: itself and its tenant. What is new may be for another one yet. */
+const subjectOf = ({ pathname, searchParams }: URL): string =>
+  pathname.endsWith("/new") ? pathname : `${pathname} ${searchParams.get("tenant")}`
+
 /** True where the page that is shown stays, for all that the browser or a link wants. */
-const isKept = (to: URL | Location): boolean =>
-  hasDraft && to.pathname !== url.value.pathname && !confirm("Leave without saving what you typed?")
+const isKept = (to: string): boolean =>
+  drafts.size > 0 &&
+  subjectOf(new URL(to, location.origin)) !== subjectOf(url.value) &&
+  !confirm("Leave without saving what you typed?")
 
 addEventListener("popstate", () => {
   // The browser has gone there already.
-  if (isKept(location)) return history.pushState(null, "", at.value)
+  if (isKept(location.href)) return history.pushState(null, "", at.value)
   at.value = location.pathname + location.search
 })
 
@@ -58,7 +59,7 @@ export const address = (
 
 /** Goes to a page. */
 export const go = (to: string, replaces = false): void => {
-  if (isKept(new URL(to, location.origin))) return
+  if (isKept(to)) return
   history[replaces ? "replaceState" : "pushState"](null, "", to)
   at.value = location.pathname + location.search
   if (!replaces) scrollTo(0, 0)

@@ -58,7 +58,7 @@ describe.skipIf(!hasBrowser)("the pages of an operator, in a browser", () => {
 
         await page.getByText("New portal link", { exact: true }).click()
         const links = page.locator("details", { hasText: "New portal link" })
-        await links.locator('[id="endpoint"]').fill("billing")
+        await links.locator('[name="endpoint"]').fill("billing")
         await page.getByText("petrel portal link acme/billing --for 1h").waitFor()
         await links.getByRole("button", { name: "Make it" }).click()
         const link = await links.locator(".once code").innerText()

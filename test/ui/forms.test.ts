@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
         ] as const) {
           await page.getByText(title, { exact: true }).click()
           const form = page.locator("details", { hasText: title })
-          await form.locator('[id="name"]').fill(name)
+          await form.locator('[name="name"]').fill(name)
           if (title === "New token") await form.getByLabel("endpoints:read").check()
           await form.getByRole("button", { name: "Make it" }).dblclick({ delay: 150 })
           await form.locator(".once code").waitFor()
@@ -234,9 +234,70 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
           await page.getByRole("link", { name: "Jobs" }).click()
           await page.getByRole("heading", { name: "Jobs" }).waitFor()
         }
-        // Once it is added, nothing is asked.
-        const before = questions.length
+        // So where another tenant is chosen, unless the form stays as it is.
+        const tenant = page.getByLabel("tenant", { exact: true })
+        const choose = async (name: string) => {
+          await tenant.fill(name)
+          await tenant.press("Enter")
+        }
+        for (const [name, path, text] of [
+          ["settings", "hostCap", "40"],
+          ["alerts", "deadLetters", "4"]
+        ] as const) {
+          answer = false
+          const before = questions.length
+          await page.goto(`${console.url}/ui/${name}?tenant=acme`)
+          await field(page, path).fill(text)
+          await choose("beta")
+          assert.lengthOf(questions, before + 1, name)
+          assert.strictEqual(await field(page, path).inputValue(), text)
+          assert.strictEqual(await tenant.inputValue(), "acme")
+          answer = true
+          await choose("beta")
+          await page.waitForURL(/tenant=beta/)
+        }
+        const asked = questions.length
         await page.goto(`${console.url}/ui/endpoints/new?tenant=acme`)
+        await field(page, "url").fill("https://example.com/hooks")
+        await choose("beta")
+        await page.waitForURL(/tenant=beta/)
+        assert.strictEqual(await field(page, "url").inputValue(), "https://example.com/hooks")
+        assert.lengthOf(questions, asked)
+        // What else is made asks, too; of two forms, for as long as one of them has something.
+        await page.goto(`${console.url}/ui/tokens?tenant=acme`)
+        assert.lengthOf(questions, asked + 1)
+        for (const title of ["New token", "New portal link"]) await page.getByText(title).click()
+        const names = page.getByLabel("name", { exact: true })
+        await names.nth(0).fill("of a program")
+        await page.getByText("name", { exact: true }).nth(1).click()
+        assert.isTrue(await names.nth(1).evaluate((one) => one.matches(":focus")))
+        await names.nth(1).fill("Ada")
+        await names.nth(1).fill("")
+        await page.getByRole("link", { name: "Jobs" }).click()
+        await page.getByRole("heading", { name: "Jobs" }).waitFor()
+        assert.lengthOf(questions, asked + 2)
+
+        // A session that ends leaves what was typed where it is.
+        await page.goto(`${console.url}/ui/alerts?tenant=acme`)
+        await field(page, "deadLetters").fill("5")
+        const refused = page.waitForResponse((one) => one.status() === 401)
+        await page.route(/\/v1\/tenants\/acme\/alerts/, (route) =>
+          route.fulfill({
+            ...{ status: 401, contentType: "application/problem+json" },
+            body: JSON.stringify({
+              ...{ type: "urn:petrel:problem:unauthorized", title: "No", status: 401 },
+              detail: "it has ended"
+            })
+          })
+        )
+        await refused
+        await page.getByText("The session has ended: log in again.").waitFor()
+        assert.strictEqual(await field(page, "deadLetters").inputValue(), "5")
+        await page.unroute(/\/v1\/tenants\/acme\/alerts/)
+
+        // Once it is added, nothing is asked.
+        await page.goto(`${console.url}/ui/endpoints/new?tenant=acme`)
+        const before = questions.length
         await field(page, "url").fill("https://example.com/hooks")
         await page.getByRole("button", { name: "Add it" }).click()
         await page.getByRole("link", { name: "To the endpoint" }).click()

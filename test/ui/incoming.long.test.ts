@@ -56,8 +56,13 @@ describe.skipIf(!hasBrowser)("what comes in, in a browser", () => {
           })
           await page.getByText("Rotate").first().click()
           await page.locator("#secret").fill("whsec_the_next_one")
-          await page.getByRole("button", { name: "Rotate" }).click()
+          const rotations: Array<string> = []
+          page.on("request", (request) => {
+            if (request.url().endsWith("/rotate")) rotations.push(request.url())
+          })
+          await page.getByRole("button", { name: "Rotate" }).dblclick()
           await page.getByText("The new secret holds.").waitFor()
+          assert.lengthOf(rotations, 1)
           await page.getByText("older").waitFor()
           wrong.push(...(await faults(page)))
         })

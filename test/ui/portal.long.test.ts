@@ -67,6 +67,10 @@ describe.skipIf(!hasBrowser)("a portal, in a browser", () => {
           assert.include(answered, "acme.one.billing")
           for (const secret of secrets) assert.notInclude(answered, secret)
           assert.deepStrictEqual(wrong, [])
+          // Whoever begins a recovery, and does not go on with it, is on a page that is theirs.
+          await page.goto(`${console.url}/ui/start/recovery?endpoint=billing`)
+          await page.getByRole("link", { name: "Cancel" }).click()
+          await page.getByRole("heading", { name: /^(acme\/billing|Jobs)$/ }).waitFor()
           // Its links lead only to pages that it may use.
           await page.goto(`${console.url}/ui/`)
           const links = page.getByRole("navigation", { name: "Pages" }).getByRole("link")

@@ -1,5 +1,5 @@
 import type { LoggedAttempt } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags } from "../command-line.ts"
 import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
@@ -81,14 +81,11 @@ export const Attempts = () => {
         )}
       />
       <Command
-        text={[
-          "petrel attempts",
-          ...(tenant === "*" || endpoint !== undefined ? [] : [`--tenant ${tenant}`]),
-          ...Object.entries(given).map(
-            ([name, value]) =>
-              `--${name} ${quoted(name === "endpoint" ? `${tenant}/${value}` : value)}`
-          )
-        ].join(" ")}
+        text={`petrel attempts${plainFlags({
+          tenant: tenant === "*" || endpoint !== undefined ? undefined : tenant,
+          ...given,
+          endpoint: endpoint && `${tenant}/${endpoint}`
+        })}`}
         request={curlCommand(withQuery(`/v1/tenants/${tenant}/attempts`, given))}
       />
     </>

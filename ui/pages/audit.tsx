@@ -1,5 +1,5 @@
 import type { Job } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags } from "../command-line.ts"
 import { useAsked } from "../data.ts"
 import { valuesOf } from "../fields.ts"
 import { Lines, Problems, useForm } from "../form.tsx"
@@ -228,11 +228,6 @@ const OneAudit = ({ id }: { readonly id: string }) => {
   )
 }
 
-const flags = (body: Readonly<Record<string, unknown>>): string =>
-  Object.entries(body)
-    .map(([name, value]) => ` --${name} ${quoted(String(value))}`)
-    .join("")
-
 const Start = () => {
   const { lines, submit, typed, wrong } = useForm(auditFields)
   const body = valuesOf(auditFields, typed)
@@ -253,7 +248,7 @@ const Start = () => {
           Start an audit
         </button>
       </div>
-      <Command text={`petrel audit${flags(body)}`} />
+      <Command text={`petrel audit${plainFlags(body)}`} />
     </form>
   )
 }

@@ -1,5 +1,5 @@
 import type { Endpoint } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags } from "../command-line.ts"
 import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
@@ -51,7 +51,6 @@ export const Endpoints = () => {
   const tenant = shownTenant()
   const given = conditions(filters)
   const { id, metadata, state } = given
-  const flags = Object.entries(given).map(([name, text]) => ` --${name} ${quoted(text)}`)
   const asked = usePage(
     "endpoints",
     filters,
@@ -132,7 +131,7 @@ export const Endpoints = () => {
         )}
       />
       <Command
-        text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${flags.join("")}`}
+        text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${plainFlags(given)}`}
         request={curlCommand(withQuery(`/v1/tenants/${tenant}/endpoints`, given))}
       />
     </>

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import type { RedeliveryPlan } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { failureText, useAsked } from "../data.ts"
 import { isOver, leftText, resultText, untilAllOver } from "../job-texts.ts"
@@ -38,15 +38,11 @@ const bodyOf = (selection: Selection) => {
 /** Returns what a person would type to send again what is selected. */
 export const redeliverCommand = (selection: Selection): string => {
   const { endpoint, tenant, ...others } = selection
-  const flags = [
-    ...(endpoint === undefined
-      ? tenant === "*"
-        ? []
-        : [`--tenant ${quoted(tenant)}`]
-      : [`--endpoint ${quoted(`${tenant}/${endpoint}`)}`]),
-    ...Object.entries(others).map(([name, value]) => `--${name} ${quoted(String(value))}`)
-  ]
-  return `petrel dead redeliver ${flags.length === 0 ? "--all" : flags.join(" ")}`
+  const of =
+    endpoint === undefined
+      ? { tenant: tenant === "*" ? undefined : tenant }
+      : { endpoint: `${tenant}/${endpoint}` }
+  return `petrel dead redeliver${plainFlags({ ...of, ...others }) || " --all"}`
 }
 
 /** The newest redeliveries: whoever comes back finds theirs, and that of somebody else. */

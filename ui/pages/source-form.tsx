@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import type { Source } from "../../src/client/client.ts"
-import { quoted, withoutSecrets } from "../command-line.ts"
+import { dashed, quoted, withoutSecrets } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Field, type Typed, valuesOf } from "../fields.ts"
 import {
@@ -15,7 +15,7 @@ import {
 } from "../form.tsx"
 import { sourceFields } from "../generated/forms.ts"
 import { Command } from "../parts.tsx"
-import { address, go, keepDraft } from "../router.ts"
+import { address, drafts, go } from "../router.ts"
 import { petrel } from "../session.ts"
 
 /** One secret is typed: a rotation adds others. Its commas are its own. */
@@ -33,7 +33,7 @@ const bodyOf = (typed: Typed): Record<string, unknown> => {
 
 const flagOf = (name: string, value: unknown): string => {
   if (name === "secrets") return "--secret-file FILE"
-  const flag = `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  const flag = `--${dashed(name)}`
   if (value === null) return flag.replace("--", "--no-")
   // Secrets stay out of the history of a shell, and of who looks at the page.
   if (name === "apiKey") return `${flag}-file FILE`
@@ -59,7 +59,7 @@ export const NewSource = () => {
   const add = async () => {
     const input = { ...body, tenant, id: name } as Parameters<typeof petrel.sources.add>[0]
     await petrel.sources.add(input)
-    keepDraft(false)
+    drafts.clear()
     go(address(["sources", tenant, name]))
     return undefined
   }

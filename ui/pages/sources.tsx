@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks"
 import type { Source } from "../../src/client/client.ts"
 import { curlCommand } from "../curl.ts"
-import { failureText, useAsked } from "../data.ts"
-import { formOf } from "../fields.ts"
+import { useAsked } from "../data.ts"
+import { type Field, formOf } from "../fields.ts"
+import { Lines, Problems, useDraft, useForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { sourceFields } from "../generated/forms.ts"
 import { List } from "../list.tsx"
@@ -95,63 +95,40 @@ export const Sources = () => {
   )
 }
 
-const keeps = ["0 seconds", "1 hour", "24 hours", "7 days"] as const
+const rotationFields: ReadonlyArray<Field> = [
+  { name: "secret", text: "", kind: { is: "text" }, isSecret: true, removal: "never" },
+  {
+    ...{ name: "keepOld", text: "How long the old ones hold.", removal: "never" },
+    ...{ usual: "24 hours", kind: { is: "choice", options: ["0 seconds", "1 hour", "7 days"] } }
+  }
+]
 
 /** Gives it a new secret, which its provider has made. */
 const Rotation = ({ again, of }: { readonly again: () => void; readonly of: Source }) => {
-  const [secret, setSecret] = useState("")
-  const [keepOld, setKeepOld] = useState<string>("24 hours")
-  const [says, setSays] = useState<{ readonly text: string; readonly failed?: true }>()
+  const { clear, isBusy, lines, says, submit, typed, wrong } = useForm(rotationFields)
+  const { tenant, id } = of
+  const { keepOld, secret = "" } = typed
+  useDraft(secret !== "")
   const rotate = async () => {
-    try {
-      await petrel.sources.rotate({ tenant: of.tenant, id: of.id, secret, keepOld })
-      setSecret("")
-      setSays({ text: "The new secret holds." })
-      again()
-    } catch (error) {
-      setSays({ text: failureText(error), failed: true })
-    }
+    if (secret === "") return says
+    await petrel.sources.rotate({ tenant, id, secret, ...(keepOld ? { keepOld } : {}) })
+    clear()
+    again()
+    return "The new secret holds."
   }
   return (
-    <form
-      class="page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void rotate()
-      }}
-    >
-      <div class="form">
-        <label for="secret">new secret</label>
-        <input
-          id="secret"
-          type="password"
-          autocomplete="off"
-          required
-          value={secret}
-          onInput={(event) => setSecret(event.currentTarget.value)}
-        />
-        <label for="keepOld">old ones hold for</label>
-        <select
-          id="keepOld"
-          value={keepOld}
-          onChange={(event) => setKeepOld(event.currentTarget.value)}
-        >
-          {keeps.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </div>
+    <form class="page" onSubmit={submit(rotate)}>
+      <Problems texts={wrong.other} />
+      <Lines {...lines} />
       <div class="acts">
-        <button type="submit">Rotate</button>
-        {says !== undefined && (
-          <small role="status" class={says.failed ? "bad" : ""}>
-            {says.text}
-          </small>
-        )}
+        <button type="submit" aria-disabled={isBusy || secret === ""}>
+          Rotate
+        </button>
+        {says !== undefined && <small role="status">{says}</small>}
       </div>
       <Command
-        text={`petrel source rotate ${of.tenant}/${of.id} --secret-file FILE --keep-old '${keepOld}'`}
-        request={curlCommand(`/v1/tenants/${of.tenant}/sources/${of.id}/rotate`, "POST", {
+        text={`petrel source rotate ${tenant}/${id} --secret-file FILE${keepOld ? ` --keep-old '${keepOld}'` : ""}`}
+        request={curlCommand(`/v1/tenants/${tenant}/sources/${id}/rotate`, "POST", {
           secret: "SECRET",
           keepOld
         })}

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks"
 import type { Job } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags, quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Field, valuesOf } from "../fields.ts"
 import { Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
@@ -36,16 +36,6 @@ interface Start {
   /** What a person would type; undefined where no command does that. */
   readonly command: (asked: Asked) => string | undefined
 }
-
-const flagsOf = (values: Values): string =>
-  Object.entries(values)
-    .map(([name, value]) => {
-      const flag = ` --${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
-      return value === true
-        ? flag
-        : `${flag} ${quoted(Array.isArray(value) ? value.join(",") : String(value))}`
-    })
-    .join("")
 
 // The fields were made from the document of the API, which judges what they hold.
 const inputOf = <A,>(input: object): A => input as A
@@ -83,7 +73,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
       ),
     request: (asked) => [`/v1/tenants/${asked.tenant}/replays`, replayBody(asked)],
     command: ({ endpoint, tenant, values }) =>
-      `petrel replay --to ${quoted(`${tenant}/${endpoint || "ENDPOINT"}`)}${flagsOf(values)}`
+      `petrel replay --to ${quoted(`${tenant}/${endpoint || "ENDPOINT"}`)}${plainFlags(values)}`
   },
   recovery: {
     title: "Recover an endpoint",
@@ -107,7 +97,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
       values
     ],
     command: ({ endpoint, tenant, values }) =>
-      `petrel endpoint recover ${quoted(`${tenant}/${endpoint || "ENDPOINT"}`)}${flagsOf(values)}`
+      `petrel endpoint recover ${quoted(`${tenant}/${endpoint || "ENDPOINT"}`)}${plainFlags(values)}`
   },
   retry: {
     title: "Try now what waits",
@@ -125,7 +115,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
     command: ({ endpoint, tenant, values: { types, ...values } }) =>
       endpoint === undefined
         ? undefined
-        : `petrel endpoint retry-now ${quoted(`${tenant}/${endpoint}`)}${(Array.isArray(types) ? types : []).map((type) => ` --type ${quoted(String(type))}`).join("")}${flagsOf(values)}`
+        : `petrel endpoint retry-now ${quoted(`${tenant}/${endpoint}`)}${(Array.isArray(types) ? types : []).map((type) => ` --type ${quoted(String(type))}`).join("")}${plainFlags(values)}`
   }
 }
 
@@ -184,7 +174,15 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
           <button type="submit" class={planned === undefined ? "main" : ""} disabled={isBusy}>
             What would be sent?
           </button>
-          <a class="btn" href={address(["jobs"], { kind, tenant: query.value.tenant })}>
+          <a
+            class="btn"
+            // A portal for one endpoint lists no jobs, and begins at its endpoint.
+            href={
+              session.value?.endpoint === undefined
+                ? address(["jobs"], { kind, tenant: query.value.tenant })
+                : address([])
+            }
+          >
             Cancel
           </a>
         </div>

@@ -7,11 +7,11 @@ import type {
   Token,
   NewToken as TokenRequest
 } from "../../src/client/client.ts"
-import { quoted } from "../command-line.ts"
+import { plainFlags, quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { valuesOf } from "../fields.ts"
-import { Lines, Problems, useForm } from "../form.tsx"
+import { Lines, Problems, useDraft, useForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { portalLinkFields, tokenFields } from "../generated/forms.ts"
 import { List } from "../list.tsx"
@@ -23,10 +23,6 @@ interface MakingProps {
   readonly again: () => void
   readonly tenant: string
 }
-
-/** The flags that a link's or a token's fields have on the command line, where they are alike. */
-const flag = (name: string, value: unknown): string =>
-  value === undefined ? "" : ` --${name} ${quoted(String(value))}`
 
 /** What the session's own token may give to another one. */
 const givenFields = () => {
@@ -50,8 +46,9 @@ const focusOn = (element: HTMLElement | null) => element?.focus()
 /** A form that makes something with a secret, which takes its place, and is shown once. */
 const Making = ({
   children,
-  form: { isBusy, lines, submit, wrong },
+  form: { isBusy, lines, own, submit, wrong },
   another,
+  ids,
   made,
   make,
   request,
@@ -63,48 +60,52 @@ const Making = ({
   readonly another: () => void
   readonly children?: ComponentChildren
   readonly form: ReturnType<typeof useForm>
+  readonly ids?: string | undefined
   readonly made: ComponentChildren
   readonly make: () => Promise<undefined>
   readonly request: string
   readonly says?: string
   readonly text: string
   readonly title: string
-}) => (
-  <details class="card">
-    <summary>{title}</summary>
-    {made === undefined ? (
-      <form class="page" onSubmit={submit(make)}>
-        {says !== undefined && <p class="small">{says}</p>}
-        <Problems texts={wrong.other} />
-        {children}
-        <Lines {...lines} />
-        <div class="acts">
-          <button type="submit" class="main" disabled={isBusy}>
-            Make it
-          </button>
+}) => {
+  useDraft(made === undefined && Object.keys(own).length > 0)
+  return (
+    <details class="card">
+      <summary>{title}</summary>
+      {made === undefined ? (
+        <form class="page" onSubmit={submit(make)}>
+          {says !== undefined && <p class="small">{says}</p>}
+          <Problems texts={wrong.other} />
+          {children}
+          <Lines {...lines} ids={ids} />
+          <div class="acts">
+            <button type="submit" class="main" disabled={isBusy}>
+              Make it
+            </button>
+          </div>
+          <Command text={text} request={request} />
+        </form>
+      ) : (
+        // A second click on "Make it" finds no form, and the secret stays until somebody is done with it.
+        <div class="page">
+          <div role="status" tabIndex={-1} ref={focusOn}>
+            {made}
+          </div>
+          <div class="acts">
+            <button
+              type="button"
+              onClick={(event) => {
+                if (event.detail <= 1) another()
+              }}
+            >
+              Make another
+            </button>
+          </div>
         </div>
-        <Command text={text} request={request} />
-      </form>
-    ) : (
-      // A second click on "Make it" finds no form, and the secret stays until somebody is done with it.
-      <div class="page">
-        <div role="status" tabIndex={-1} ref={focusOn}>
-          {made}
-        </div>
-        <div class="acts">
-          <button
-            type="button"
-            onClick={(event) => {
-              if (event.detail <= 1) another()
-            }}
-          >
-            Make another
-          </button>
-        </div>
-      </div>
-    )}
-  </details>
-)
+      )}
+    </details>
+  )
+}
 
 const NewToken = ({ again, tenant }: MakingProps) => {
   const fields = givenFields()
@@ -132,7 +133,7 @@ const NewToken = ({ again, tenant }: MakingProps) => {
           </>
         )
       }
-      text={`petrel token create ${tenant === "*" ? "--operator" : tenant}${scopes}${flag("name", body.name)}${flag("rate", body.rate)}`}
+      text={`petrel token create ${tenant === "*" ? "--operator" : tenant}${scopes}${plainFlags({ name: body.name, rate: body.rate })}`}
       request={curlCommand(`/v1/tenants/${tenant}/tokens`, "POST", body)}
     />
   )
@@ -162,6 +163,7 @@ const NewLink = ({ again, tenant }: MakingProps) => {
   return (
     <Making
       title="New portal link"
+      ids="link-"
       says="Who opens it sees the log of what is sent to the endpoint, or to all of the tenant's, sends again, and changes it, and nothing else. It opens one session."
       form={form}
       make={make}
@@ -176,7 +178,7 @@ const NewLink = ({ again, tenant }: MakingProps) => {
           </>
         )
       }
-      text={`petrel portal link ${quoted(whose)} --for ${word}${readOnly === true ? " --read-only" : ""}${flag("name", name)}${flag("brand", brand?.name)}${flag("colour", brand?.colour)}`}
+      text={`petrel portal link ${quoted(whose)}${plainFlags({ for: word, readOnly, name, brand: brand?.name, colour: brand?.colour })}`}
       request={curlCommand(`/v1/tenants/${tenant}/portal-links`, "POST", body)}
     >
       <div class="form">
