@@ -25,6 +25,10 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
         const { page, wrong } = watched
         await logIn(watched, console.url, operator)
 
+        // Without a worker nobody knows what is in flight, and the overview says nothing of it.
+        const said = await page.locator(".verdict p").first().innerText()
+        assert.match(said, /1 endpoint; 0 deliveries wait, 0 dead letters are open\./)
+
         // What is typed stays while suggestions come late.
         let release = () => undefined as unknown
         const held = new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { Fragment } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Diagnosis, EndpointDetail } from "../../src/client/client.ts"
-import { problemText, useAsked } from "../data.ts"
+import { useAsked } from "../data.ts"
 import { type Field, formOf, type Typed } from "../fields.ts"
 import { endpointFields } from "../generated/forms.ts"
 import { Rows } from "../list.tsx"
@@ -262,31 +262,25 @@ const Secret = ({
 }
 
 const Diagnosed = ({ place }: { readonly place: Place }) => {
-  const [found, setFound] = useState<Diagnosis | string>()
+  const [found, setFound] = useState<Diagnosis>()
   return (
     <div class="card">
       <h2>Diagnosis</h2>
-      <button
-        type="button"
-        onClick={async () => {
-          setFound("Looking…")
-          try {
-            setFound(await petrel.attempts.diagnose(place))
-          } catch (error) {
-            setFound(problemText(error))
-          }
+      <Action
+        does={async () => {
+          setFound(undefined)
+          setFound(await petrel.attempts.diagnose(place))
+          return ""
         }}
       >
         Find out what is wrong
-      </button>
-      {typeof found === "string" && <p role="status">{found}</p>}
-      {typeof found === "object" &&
-        found.checks.map(({ advice, name, result, says }) => (
-          <p key={name}>
-            <State is={result} says={name} /> {says}
-            {advice !== undefined && <b> {advice}</b>}
-          </p>
-        ))}
+      </Action>
+      {found?.checks.map(({ advice, name, result, says }) => (
+        <p key={name}>
+          <State is={result} says={name} /> {says}
+          {advice !== undefined && <b> {advice}</b>}
+        </p>
+      ))}
     </div>
   )
 }

@@ -175,11 +175,15 @@ const SystemVerdict = ({
                     {deliveries.waiting === 1 ? "delivery waits" : "deliveries wait"}
                   </a>
                   ,{" "}
-                  <a href={address(["system"])}>
-                    {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in
-                    flight
-                  </a>
-                  ,{" "}
+                  {deliveries.inFlight !== null && (
+                    <>
+                      <a href={address(["system"])}>
+                        {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in
+                        flight
+                      </a>
+                      ,{" "}
+                    </>
+                  )}
                   <a href={address(["dead-letters"])}>
                     {count(deadLetters.open)}{" "}
                     {deadLetters.open === 1 ? "dead letter is" : "dead letters are"} open
