@@ -213,6 +213,9 @@ export const Lines = (props: FormProps) => (
   </div>
 )
 
+/** Gives the focus to what takes the place of a form. */
+export const focusOn = (element: HTMLElement | null) => element?.focus()
+
 /** What is wrong with a form as a whole. */
 export const Problems = ({ texts }: { readonly texts: ReadonlyArray<ComponentChildren> }) =>
   texts.length === 0 ? null : (
@@ -250,7 +253,8 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
   const [wrong, setWrong] = useState(nothingWrong)
   const [says, say] = useState<string>()
   const [isBusy, setBusy] = useState(false)
-  // A second submit comes before the button is drawn as disabled.
+  // A second submit comes before the button is drawn as disabled, which only says so: one that is
+  // disabled loses the focus.
   const isSending = useRef(false)
   const typed = { ...before, ...own }
   const type = (path: string, text: string) => setOwn((others) => ({ ...others, [path]: text }))
@@ -336,7 +340,7 @@ export const ChangeForm = ({
   ) => Promise<ReadonlyArray<string>>
 }) => {
   const before = formOf(fields, { ...held })
-  const { clear, lines, own, says, submit, typed, wrong } = useForm(fields, before)
+  const { clear, isBusy, lines, own, says, submit, typed, wrong } = useForm(fields, before)
   const patch = patchOf(fields, before, typed)
   const isSame = Object.keys(patch).length === 0
   useDraft(!isSame)
@@ -360,7 +364,7 @@ export const ChangeForm = ({
       <Lines {...lines} />
       <div class="acts">
         {/* Disabled, it would lose the focus when all is saved. */}
-        <button type="submit" class="main" aria-disabled={isSame}>
+        <button type="submit" class="main" aria-disabled={isSame || isBusy}>
           Save
         </button>
         {says !== undefined && <small role="status">{says}</small>}

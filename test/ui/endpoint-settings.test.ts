@@ -133,6 +133,10 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
         await field(page, "url").fill(hook.url)
         await page.getByRole("button", { name: "Add it" }).click()
         await page.getByText("There is an endpoint acme/billing already").waitFor()
+        // What is refused leaves the focus where it was.
+        const hasFocus = (name: string) =>
+          page.getByRole("button", { name }).evaluate((one) => one.matches(":focus"))
+        assert.isTrue(await hasFocus("Add it"))
 
         await page.goto(`${console.url}/ui/endpoints/acme/billing`)
         await page.getByRole("button", { name: "Send a test event" }).click()
@@ -141,6 +145,7 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
         await field(page, "maxInFlight").fill("5000")
         await page.getByRole("button", { name: "Save" }).click()
         await page.locator("#maxInFlight-says").getByRole("alert").waitFor()
+        assert.isTrue(await hasFocus("Save"))
         await field(page, "maxInFlight").fill("50")
         await page.getByText("More settings").click()
         await field(page, "metadata").fill("customer=42")
@@ -149,7 +154,10 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
         wrong.push(...(await faults(page)))
         await page.getByRole("button", { name: "Save" }).click()
         await page.getByText("Saved: ").waitFor()
-        await page.getByRole("link", { name: "To the endpoint" }).click()
+        // What is saved has a page with a name, and the keyboard goes on there.
+        await page.getByRole("heading", { level: 1, name: "acme/billing" }).waitFor()
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
         await page.getByText("customer=42").waitFor()
         await page.getByRole("button", { name: "Rotate the secret" }).click()
         await page.getByRole("dialog").getByRole("button", { name: "Rotate the secret" }).click()

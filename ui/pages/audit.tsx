@@ -229,7 +229,7 @@ const OneAudit = ({ id }: { readonly id: string }) => {
 }
 
 const Start = () => {
-  const { lines, submit, typed, wrong } = useForm(auditFields)
+  const { isBusy, lines, submit, typed, wrong } = useForm(auditFields)
   const body = valuesOf(auditFields, typed)
   const start = async () => {
     go(address(["audit"], { job: (await petrel.jobs.audit(body)).id }))
@@ -244,7 +244,7 @@ const Start = () => {
       <Problems texts={wrong.other} />
       <Lines {...lines} />
       <div class="acts">
-        <button type="submit" class="main">
+        <button type="submit" class="main" aria-disabled={isBusy}>
           Start an audit
         </button>
       </div>

@@ -5,7 +5,8 @@ import { address } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 
-const valueText = (value: unknown): string =>
+/** Returns what a setting was or became. */
+export const valueText = (value: unknown): string =>
   value === undefined ? "none" : typeof value === "string" ? value : JSON.stringify(value)
 
 /** What tells two endpoints of a name apart is nobody's setting. */

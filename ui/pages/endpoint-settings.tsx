@@ -18,12 +18,22 @@ import {
   type Typed,
   valuesOf
 } from "../fields.ts"
-import { Lines, Problems, TenantLine, useDraft, useForm, useTenant, WordLine } from "../form.tsx"
+import {
+  focusOn,
+  Lines,
+  Problems,
+  TenantLine,
+  useDraft,
+  useForm,
+  useTenant,
+  WordLine
+} from "../form.tsx"
 import { endpointFields } from "../generated/forms.ts"
 import { Answered, Command, Once } from "../parts.tsx"
 import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
+import { valueText } from "./endpoint-history.tsx"
 
 /** What most endpoints set; the rest is folded. */
 const usualNames = new Set(["url", "types", "description", "sign", "retry", "maxInFlight", "rate"])
@@ -67,18 +77,23 @@ const Settings = ({ before, form, notes = {}, tenant }: SettingsProps) => {
 
 /** What came of it: a secret is shown this once. */
 const Made = ({ is, says }: { readonly is: ChangedEndpoint; readonly says: string }) => (
-  <section class="card" role="status">
-    <p>{says}</p>
-    {is.secret !== undefined && <Once secret={is.secret} />}
-    {is.cautions.map((text) => (
-      <p key={text}>▲ {text}</p>
-    ))}
-    <p>
-      <a class="btn" href={address(["endpoints", is.tenant, is.id])}>
-        To the endpoint
-      </a>
-    </p>
-  </section>
+  <>
+    <h1>
+      {is.tenant}/{is.id}
+    </h1>
+    <section class="card" role="status" tabIndex={-1} ref={focusOn}>
+      <p>{says}</p>
+      {is.secret !== undefined && <Once secret={is.secret} />}
+      {is.cautions.map((text) => (
+        <p key={text}>▲ {text}</p>
+      ))}
+      <p>
+        <a class="btn" href={address(["endpoints", is.tenant, is.id])}>
+          To the endpoint
+        </a>
+      </p>
+    </section>
+  </>
 )
 
 /** Adds an endpoint. */
@@ -92,13 +107,7 @@ export const NewEndpoint = () => {
   // The same request, sent again after an answer that was lost, adds nothing twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [tenant, bodyText])
   useDraft(bodyText + id !== "{}" && made === undefined)
-  if (made !== undefined)
-    return (
-      <>
-        <h1>{`${made.tenant}/${made.id}`}</h1>
-        <Made is={made} says="It is added, and gets events from now on." />
-      </>
-    )
+  if (made !== undefined) return <Made is={made} says="It is added, and gets events from now on." />
   const add = async () => {
     try {
       const settings = { tenant, ...body } as Parameters<typeof petrel.endpoints.create>[0]
@@ -118,7 +127,7 @@ export const NewEndpoint = () => {
       <div class="title">
         <h1>New endpoint</h1>
         <div class="acts">
-          <button type="submit" class="main" disabled={form.isBusy}>
+          <button type="submit" class="main" aria-disabled={form.isBusy}>
             Add it
           </button>
         </div>
@@ -154,9 +163,6 @@ export const NewEndpoint = () => {
     </form>
   )
 }
-
-const valueText = (value: unknown): string =>
-  value === undefined ? "none" : typeof value === "string" ? value : JSON.stringify(value)
 
 /** Who has changed it since a revision, newest first. */
 const changesSince = async (
@@ -235,7 +241,7 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
           <button type="button" onClick={() => go(address(["endpoints", tenant, id]))}>
             Cancel
           </button>
-          <button type="submit" class="main" disabled={form.isBusy || !isChanged}>
+          <button type="submit" class="main" disabled={!isChanged} aria-disabled={form.isBusy}>
             Save
           </button>
         </div>

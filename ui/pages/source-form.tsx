@@ -68,7 +68,7 @@ export const NewSource = () => {
       <div class="title">
         <h1>New source</h1>
         <div class="acts">
-          <button type="submit" class="main" disabled={isBusy}>
+          <button type="submit" class="main" aria-disabled={isBusy}>
             Add it
           </button>
         </div>

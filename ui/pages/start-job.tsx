@@ -171,7 +171,7 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
         </div>
         <Lines {...lines} />
         <div class="acts">
-          <button type="submit" class={planned === undefined ? "main" : ""} disabled={isBusy}>
+          <button type="submit" class={planned === undefined ? "main" : ""} aria-disabled={isBusy}>
             What would be sent?
           </button>
           <a
@@ -219,7 +219,8 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
             <button
               type="button"
               class="main"
-              disabled={isBusy || planned.sends === 0}
+              disabled={planned.sends === 0}
+              aria-disabled={isBusy}
               onClick={(event) => {
                 // The second half of a double click was meant for what stood here before.
                 if (event.detail <= 1) begin(event)

@@ -54,7 +54,7 @@ const Changed = ({
 }) => {
   const parts = partsOf(tenant)
   const before = formOf(parts, setIn(held))
-  const { clear, lines, own, says, submit, typed, wrong } = useForm(parts, before)
+  const { clear, isBusy, lines, own, says, submit, typed, wrong } = useForm(parts, before)
   const alerts = valuesOf(parts, typed)
   const typedHere = Object.entries(own).filter(([path, text]) => text !== before[path])
   useDraft(typedHere.length > 0)
@@ -109,7 +109,7 @@ const Changed = ({
       <Problems texts={wrong.other} />
       <Lines {...lines} fields={fields} />
       <div class="acts">
-        <button type="submit" class="main">
+        <button type="submit" class="main" aria-disabled={isBusy}>
           Set them
         </button>
         <Action

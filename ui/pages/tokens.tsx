@@ -11,7 +11,7 @@ import { plainFlags, quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { valuesOf } from "../fields.ts"
-import { Lines, Problems, useDraft, useForm } from "../form.tsx"
+import { focusOn, Lines, Problems, useDraft, useForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { portalLinkFields, tokenFields } from "../generated/forms.ts"
 import { List } from "../list.tsx"
@@ -40,8 +40,6 @@ const givenFields = () => {
       : field
   )
 }
-
-const focusOn = (element: HTMLElement | null) => element?.focus()
 
 /** A form that makes something with a secret, which takes its place, and is shown once. */
 const Making = ({
@@ -79,7 +77,7 @@ const Making = ({
           {children}
           <Lines {...lines} ids={ids} />
           <div class="acts">
-            <button type="submit" class="main" disabled={isBusy}>
+            <button type="submit" class="main" aria-disabled={isBusy}>
               Make it
             </button>
           </div>
