@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks"
 import type { CallOptions } from "../src/client/client.ts"
 import { isProblem } from "../src/client/client.ts"
 import { drafts } from "./router.ts"
-import { session } from "./session.ts"
+import { endSession } from "./session.ts"
 
 /** What is known of something that was asked for. */
 export interface Asked<A> {
@@ -70,7 +70,7 @@ export const useAsked = <A>(
       } catch (error) {
         if (leaving.signal.aborted) return
         // The page for logging in would take the place of what was typed.
-        if (isProblem(error, "unauthorized") && drafts.size === 0) session.value = null
+        if (isProblem(error, "unauthorized") && drafts.size === 0) endSession()
         setState((before) => ({
           ...(before.key === key ? before : { key }),
           problem: problemText(error)

@@ -62,6 +62,10 @@ export const isFor = (page: string): boolean =>
 /** The first page that the session may see; undefined where it may see none. */
 export const firstPage = (): string | undefined => groups.flat().find(({ isFor }) => isFor())?.name
 
+/** Returns what belongs to a name that the address has: no name is that of an object's own parts. */
+export const named = <A,>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
+  Object.hasOwn(of, name) ? of[name] : undefined
+
 const otherTitles: Readonly<Record<string, string>> = {
   attempts: "Attempts",
   events: "Events",
@@ -71,9 +75,7 @@ const otherTitles: Readonly<Record<string, string>> = {
 
 /** Returns what the browser calls a page. */
 export const titleOf = (page: string): string =>
-  groups.flat().find(({ name }) => name === page)?.title ??
-  (Object.hasOwn(otherTitles, page) ? otherTitles[page] : undefined) ??
-  "No page"
+  groups.flat().find(({ name }) => name === page)?.title ?? named(otherTitles, page) ?? "No page"
 
 /** Pages that belong to one of the above. */
 const within: Readonly<Record<string, string>> = {
@@ -85,7 +87,7 @@ const within: Readonly<Record<string, string>> = {
 const Nav = () => {
   const [current = ""] = path.value
   const { brand, endpoint, name, tenant } = session.value ?? {}
-  const shown = (Object.hasOwn(within, current) ? within[current] : undefined) ?? current
+  const shown = named(within, current) ?? current
   const shownGroups = groups
     .map((pages) => pages.filter(({ isFor }) => isFor()))
     .filter((pages) => pages.length > 0)

@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment, render, type VNode } from "preact"
 import { useEffect, useErrorBoundary } from "preact/hooks"
-import { Frame, firstPage, isFor, titleOf } from "./frame.tsx"
+import { Frame, firstPage, isFor, named, titleOf } from "./frame.tsx"
 import { isBulkKind, kinds } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
 import { Attempts } from "./pages/attempts.tsx"
@@ -69,10 +69,6 @@ const NoPage = () => (
     </p>
   </div>
 )
-
-/** Returns what belongs to a name that the address has: no name is that of an object's own parts. */
-const named = <A,>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
-  Object.hasOwn(of, name) ? of[name] : undefined
 
 /** The overview, or else the first page that the session may see. */
 const Start = () => {

@@ -6,10 +6,8 @@ import { type Asked, failureText } from "./data.ts"
 import { address } from "./router.ts"
 import { session } from "./session.ts"
 
-const kept = (name: string, usual: string): string => localStorage.getItem(name) ?? usual
-
 /** Light, dark, or as the system has it. */
-export const theme = signal(kept("petrel-theme", "system"))
+export const theme = signal(localStorage.getItem("petrel-theme") ?? "system")
 
 export const switchTheme = (): void => {
   const next = { system: "light", light: "dark", dark: "system" }[theme.value] ?? "system"

@@ -20,6 +20,12 @@ export const session = signal<Session | null | undefined>(undefined)
 /** Why it is not known who is logged in. */
 export const unknownBecause = signal<string | undefined>(undefined)
 
+/** Ends what the console takes for no session any more: the page for logging in says why it is there. */
+export const endSession = (): void => {
+  unknownBecause.value = "the session has ended"
+  session.value = null
+}
+
 /** Returns what an answer that says no says. */
 const detailOf = async (answer: Response): Promise<string> => {
   const problem = (await answer.json().catch(() => null)) as { readonly detail?: string } | null

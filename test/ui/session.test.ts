@@ -83,6 +83,8 @@ describe.skipIf(!hasBrowser)("a session of the console, in a browser", () => {
         await page.evaluate("fetch('/session', { method: 'DELETE' })")
         await page.unroute(/\/v1\/.*\/live/)
         await logIn.waitFor()
+        // Who did not log out is told why they are asked to log in.
+        await page.getByRole("alert").getByText("the session has ended").waitFor()
         assert.deepStrictEqual(wrong, [])
       })
     })

@@ -4,7 +4,7 @@ import { problemText } from "../data.ts"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { Rows } from "../list.tsx"
 import { Command, deliveryPage, EndpointLink, State } from "../parts.tsx"
-import { petrel, session } from "../session.ts"
+import { endSession, petrel, session } from "../session.ts"
 import { clockText, timeText } from "../times.tsx"
 
 /** Lines that are kept. */
@@ -83,7 +83,7 @@ const LiveOf = ({
         await follow().catch((error: unknown) => {
           if (isGone) return
           // A session that has ended does not come back by asking.
-          if (isProblem(error, "unauthorized")) session.value = null
+          if (isProblem(error, "unauthorized")) endSession()
           else setState(problemText(error))
         })
         if (session.value === null) return

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks"
 import { go } from "../router.ts"
-import { logIn } from "../session.ts"
+import { logIn, unknownBecause } from "../session.ts"
 
 /** Returns the secret of a link that is opened, behind the #. */
 const linkOpened = (): string | undefined =>
@@ -9,7 +9,7 @@ const linkOpened = (): string | undefined =>
 /** Logs in with a link, whose secret is behind the #, or with a token. */
 export const Login = () => {
   const [token, setToken] = useState("")
-  const [problem, setProblem] = useState<string>()
+  const [problem, setProblem] = useState(unknownBecause.peek())
   // Kept for as long as nobody knows whether it is used up.
   const [link, setLink] = useState(linkOpened)
   const open = async (given: string) => {
