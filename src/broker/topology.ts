@@ -133,6 +133,13 @@ const eventLimits = ({ replicas }: TopologyOptions) => ({
   allow_direct: true
 })
 
+/**
+ * Largest message, bytes, that a stream takes that EVENTS is sourced from. What fits there must fit
+ * into EVENTS: otherwise its source would retry it for ever.
+ */
+export const largestSourced = (maxPayload: number): number =>
+  maxPayload - headerBytes(maxPayload) - sourceHeaderBytes
+
 /** A stream that accepts publishes, and that EVENTS is sourced from. */
 const publishedTo = (
   name: string,
@@ -144,8 +151,7 @@ const publishedTo = (
   name,
   subjects: [...subjects],
   max_age: nanos(options.eventAge),
-  // An event that fits here must fit into EVENTS: otherwise its source would retry it for ever.
-  max_msg_size: maxPayload - headerBytes(maxPayload) - sourceHeaderBytes,
+  max_msg_size: largestSourced(maxPayload),
   max_bytes: options.tenantBytes,
   duplicate_window: nanos(options.eventDedupe)
 })

@@ -41,27 +41,15 @@ const contentTypePattern = /^[\x20-\x7e]{1,255}$/
 const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/
 
-/**
- * Returns what is said of a row whose body is too large.
- *
- * @param than what it is compared with, as the sentence goes on.
- */
-export const bodyTooLarge = (bytes: number, than: string): string =>
-  `the body has ${bytes} bytes${than}: store it elsewhere and publish where it is`
-
-/** Returns why a row could never be published, as one sentence, or undefined. */
-export const rowProblem = (
-  {
-    bodyBytes,
-    contentType,
-    id,
-    tenant,
-    traceparent,
-    tracestate,
-    type
-  }: Omit<OutboxRow, "body"> & { readonly bodyBytes: number },
-  mostBytes: number
-): string | undefined => {
+/** Returns why a row of whatever size could never be published, as one sentence, or undefined. */
+export const rowProblem = ({
+  contentType,
+  id,
+  tenant,
+  traceparent,
+  tracestate,
+  type
+}: Omit<OutboxRow, "body">): string | undefined => {
   if (!isToken(tenant)) return `the tenant ${JSON.stringify(tenant.slice(0, 80))} ${tokenExpected}`
   const typeProblem = eventTypeProblem(type)
   if (typeProblem !== undefined) return typeProblem
@@ -73,7 +61,6 @@ export const rowProblem = (
     return "traceparent is not of the form that W3C Trace Context gives it"
   if (tracestate !== undefined && !tracestatePattern.test(tracestate))
     return "tracestate must be 1 to 512 printable ASCII characters"
-  if (bodyBytes > mostBytes) return bodyTooLarge(bodyBytes, ` and may have ${mostBytes}`)
   return undefined
 }
 
@@ -119,7 +106,12 @@ export const rowOf = (event: OutboxEvent, mostBytes: number): OutboxRow => {
     traceparent: optionalOf("traceparent", event.traceparent),
     tracestate: optionalOf("tracestate", event.tracestate)
   }
-  const problem = rowProblem({ ...row, bodyBytes: row.body.byteLength }, mostBytes)
+  const problem = rowProblem(row)
   if (problem !== undefined) throw new TypeError(problem)
+  const { byteLength } = row.body
+  if (byteLength > mostBytes)
+    throw new TypeError(
+      `the body has ${byteLength} bytes, more than the ${mostBytes} that an event may have: publish a link to the data instead`
+    )
   return row
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { largestSourced } from "../broker/topology.ts"
 import { OutboxReporter } from "../cluster/outbox-reports.ts"
 import { outboxSource } from "../domain/intake.ts"
 import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
-import { bodyTooLarge, rowProblem } from "../outbox/event-row.ts"
+import { rowProblem } from "../outbox/event-row.ts"
 import type { TableName } from "../outbox/table-name.ts"
 import { timers } from "../time/timers.ts"
 import { openSession } from "./database.ts"
@@ -17,10 +18,18 @@ import { type RelayListener, runRelay } from "./relay.ts"
 const refused = (why: string): Outcome => ({ kind: "refused", why })
 
 /** What comes of a row that the intake has not taken. */
-const notTaken = ({ reason, text }: NotStored, bytes: number): Outcome => {
+const notTaken = (
+  { reason, text }: NotStored,
+  bytes: number,
+  { largestMessage, names }: Broker["Service"]
+): Outcome => {
   if (reason === "invalid") return refused(text)
-  if (reason === "too-large")
-    return refused(bodyTooLarge(bytes, ", more than the broker takes with its headers"))
+  if (reason === "too-large") {
+    const maxPayload = largestMessage()
+    return refused(
+      `the body's ${bytes} bytes and its headers are more than the ${largestSourced(maxPayload)} bytes that ${names.intake} takes with the broker's max_payload (${maxPayload}): publish a link to the data instead, or raise max_payload, run \`petrel init\`, and release the row`
+    )
+  }
   const hint = reason === "full" ? ": give it more with `petrel init --intake-bytes`" : ""
   return { kind: "unknown", why: `${text}${hint}` }
 }
@@ -30,8 +39,8 @@ const publishRow = Effect.fnUntraced(function* (
   row: PendingRow
 ): Effect.fn.Return<Outcome, never, Broker> {
   const { body, contentType, eventId: id, tenant, traceparent, tracestate, type } = row
-  const { largestMessage } = yield* Broker
-  const problem = rowProblem({ ...row, id, bodyBytes: body.byteLength }, largestMessage())
+  const broker = yield* Broker
+  const problem = rowProblem({ ...row, id })
   if (problem !== undefined) return refused(problem)
   return yield* storeIncoming({
     ...{ tenant, source: outboxSource, id, type, body, contentType },
@@ -44,7 +53,7 @@ const publishRow = Effect.fnUntraced(function* (
           ? refused(`another event of ${tenant} has the id ${id}: it is ${seq} of the intake`)
           : { kind: "stored", seq }
     ),
-    Effect.catch((error) => Effect.succeed(notTaken(error, body.byteLength)))
+    Effect.catch((error) => Effect.succeed(notTaken(error, body.byteLength, broker)))
   )
 })
 

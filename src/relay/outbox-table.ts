@@ -154,6 +154,11 @@ export class OutboxTable {
     this.#table = table
   }
 
+  /** Its name, for people. */
+  get #plain(): string {
+    return this.#table.quoted.replaceAll('"', "")
+  }
+
   /** Fails with NoOutbox unless the table is an outbox that this version knows. */
   readonly check = Effect.gen({ self: this }, function* () {
     const { quoted } = this.#table
@@ -165,7 +170,7 @@ export class OutboxTable {
     const found = typeof row?.oid === "string"
     const version = versionIn(optional(row?.comment) ?? null)
     if (version === tableVersion) return yield* this.#checkWritable
-    const plain = quoted.replaceAll('"', "")
+    const plain = this.#plain
     return yield* new NoOutbox({
       message: !found
         ? `the database has no table ${plain}: run \`petrel outbox migrate\` first`
@@ -188,6 +193,24 @@ export class OutboxTable {
       operation: "take changes",
       detail: "it is read-only, as a stand-by is",
       code: ""
+    })
+  })
+
+  /** Fails with NoOutbox unless the session's user may do with the table what a relay does. */
+  readonly checkPrivileges = Effect.gen({ self: this }, function* () {
+    const { quoted } = this.#table
+    // `select` and `update` may be granted by column.
+    const [row] = yield* this.#session.query(
+      "look for privileges",
+      `select quote_ident(current_user) as user, has_any_column_privilege($1, 'select') as select,
+        has_any_column_privilege($1, 'update') as update, has_table_privilege($1, 'delete') as delete`,
+      [quoted]
+    )
+    const missing = ["select", "update", "delete"].filter((name) => row?.[name] !== true)
+    if (missing.length === 0) return
+    const user = text(row?.user)
+    return yield* new NoOutbox({
+      message: `the database's user ${user} has no privilege to ${missing.join(" and ")} in ${this.#plain}: run \`grant ${missing.join(", ")} on ${quoted} to ${user}\` in the database`
     })
   })
 

@@ -260,6 +260,7 @@ const session = Effect.fnUntraced(function* (options: RelayOptions) {
   }
   const table = new OutboxTable(yield* options.open(ring), options.table)
   yield* table.check
+  yield* table.checkPrivileges
   if (!(yield* table.lock)) {
     yield* hears.standingBy()
     while (!(yield* table.lock)) yield* Effect.sleep(retryMs)

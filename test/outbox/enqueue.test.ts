@@ -80,7 +80,7 @@ describe("what enqueue refuses", () => {
       [{ ...paid, body: 10n }, /^the body cannot be written as JSON: .*BigInt/],
       [
         { ...paid, body: big },
-        "the body has 972801 bytes and may have 972800: store it elsewhere and publish where it is"
+        "the body has 972801 bytes, more than the 972800 that an event may have: publish a link to the data instead"
       ]
     ] as const) {
       const said = await refused(event)

@@ -408,4 +408,27 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
       )
     })
   )
+
+  it.live("ends before it publishes where its user may not do what it must, and names that", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const ask = (text: string) =>
+        Effect.promise(() => withClient(url, (client) => client.query(text)))
+      yield* ask('create role "The Relay" login')
+      yield* ask('grant select on petrel_outbox to "The Relay"')
+      yield* add(url, event("one"))
+      const intake = new FakeIntake()
+      const asRelay = url.replace("postgres@", "The%20Relay@")
+      const run = () => relaying(asRelay, { publish: storing(intake) })
+      const first = yield* Effect.flip((yield* run()).ended)
+      assert.strictEqual(
+        first.message,
+        'the database\'s user "The Relay" has no privilege to update and delete in petrel_outbox: run `grant update, delete on "petrel_outbox" to "The Relay"` in the database'
+      )
+      assert.deepStrictEqual(intake.ids, [])
+      yield* ask('grant update, delete on "petrel_outbox" to "The Relay"')
+      yield* run()
+      yield* published(url, 1)
+    })
+  )
 })
