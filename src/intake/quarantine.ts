@@ -208,8 +208,11 @@ export const discardQuarantined = Effect.fnUntraced(function* (
 export interface Release {
   /** Of the event. (Default: the provider's, where it can be read now) */
   readonly type?: string | undefined
-  /** Reads the request as its source does now; undefined where that cannot. */
-  readonly read: (one: Quarantined) => ReadonlyArray<ProviderEvent> | undefined
+  /**
+   * Reads the request as its source does now; undefined where that cannot. Left out where the source
+   * was removed.
+   */
+  readonly read?: ((one: Quarantined) => ReadonlyArray<ProviderEvent> | undefined) | undefined
   /** True where two bodies of one id are the same event to the provider. (Default: if they are equal) */
   readonly isRepeat?: ((before: Uint8Array, body: Uint8Array) => boolean) | undefined
 }
@@ -230,7 +233,7 @@ const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<Prov
     ]
   // Something else in quarantine may have the same bytes.
   if (type !== undefined) return [{ ...bytes, id: `${idOfBody(one.body)}~${one.seq}`, type }]
-  return read(one) ?? []
+  return read?.(one) ?? []
 }
 
 /** Stores an event under its id, or under one of its own if that is another event's. Returns the id. */
@@ -268,10 +271,15 @@ export const releaseQuarantined = Effect.fnUntraced(function* (
     contentType: event.contentType,
     ...keptOfRequest(one)
   }))
-  if (events.length === 0)
+  if (events.length === 0) {
+    const remedy = "give it a type (`petrel quarantine release --type`), or discard it"
     return yield* new NotReleasable({
-      message: `${seq} cannot be read as its provider's documents say, still: give it a type (\`petrel quarantine release --type\`), or discard it`
+      message:
+        release.read === undefined
+          ? `${seq} cannot be read without its source ${one.source}, which is not there any more: add that again, ${remedy}`
+          : `${seq} cannot be read as its provider's documents say, still: ${remedy}`
     })
+  }
   const problem = events.map(incomingProblem).find((text) => text !== undefined)
   if (problem !== undefined) return yield* new NotReleasable({ message: `${seq}: ${problem}` })
   const stored = yield* Effect.forEach(events, (event) =>

@@ -79,6 +79,15 @@ describe("several in quarantine, over HTTP", () => {
       )
       assert.notInclude(JSON.stringify(left), "petrel quarantine")
 
+      // Without the source it is not the provider's fault.
+      const gone = yield* post("release", { source: "github" })
+      assert.deepStrictEqual(gone.json.left, [
+        {
+          number: github,
+          problem: `${github} cannot be read without its source github, which is not there any more: add that again, give it a type, or discard it`
+        }
+      ])
+
       const typed = yield* post("release", { number: [two, 999_999], type: "thing.unknown" })
       assert.deepInclude(typed.json.released, {
         ...{ number: two, tenant: "acme", source: "stripe" },

@@ -82,14 +82,15 @@ export const showQuarantined = (tenant: string, number: number) =>
 
 const noCertificate = () => Promise.reject(new Error("nothing is verified again"))
 
-/** Reads requests of a source as it does now; as nothing if that is not there any more. */
+/** Reads requests of a source as it does now; empty if that is not there any more. */
 const readerOf = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const stored = yield* Effect.option(getSource({ tenant, id }))
+  const stored = yield* Effect.result(getSource({ tenant, id }))
+  if (stored._tag === "Failure" && stored.failure._tag === "SourceNotFound") return {}
   const now = yield* Clock.currentTimeMillis
   const provider =
-    stored._tag === "None"
+    stored._tag === "Failure"
       ? undefined
-      : Result.getOrUndefined(providerOf(stored.value.source, now, noCertificate))
+      : Result.getOrUndefined(providerOf(stored.success.source, now, noCertificate))
   return {
     read: ({ body, headers, method, url }: Quarantined) => {
       const reading = provider?.read({ body, headers, method, url })

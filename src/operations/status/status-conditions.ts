@@ -145,11 +145,18 @@ const aboutTenants = (raised: ReadonlyArray<RaisedAlert>) => {
   }
 }
 
+/** The alert with what is in quarantine now: its own count is renewed once a minute. */
+const counted = ({ alert, tenant }: RaisedAlert, { incoming }: Survey): RaisedAlert["alert"] =>
+  alert.name !== "quarantined" || incoming === undefined
+    ? alert
+    : { ...alert, currentValue: incoming.quarantined.get(tenant) ?? 0 }
+
 /**
  * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
  * What an audit has found missing is a problem.
  */
-const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
+const aboutAlerts = (survey: Survey): Conditions => {
+  const { alerts, at } = survey
   const isMissing = ({ alert }: RaisedAlert) => alert.name === "deliveries-missing"
   const isOfTenant = ({ alert }: RaisedAlert) => alert.about === "tenant"
   const { others, shown } = aboutTenants(alerts.filter(isOfTenant))
@@ -162,7 +169,7 @@ const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
     notices: [
       ...named.map((raised) => ({
         code: "alert-raised",
-        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${zonedTime(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
+        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${zonedTime(raised.alert.raisedAt, at)}): ${alertText(counted(raised, survey))}`
       })),
       ...others
     ]

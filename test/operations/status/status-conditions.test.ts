@@ -305,6 +305,27 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...busy, alerts }), [["deliveries-missing"], ["alert-raised"]])
   })
 
+  it("is what is in quarantine now, whatever there was when the alert was stored", () => {
+    const alert = {
+      ...({
+        id: "a",
+        name: "quarantined",
+        about: "tenant",
+        level: "warn",
+        unit: "requests"
+      } as const),
+      ...{ threshold: 1, windowMs: 600_000, raisedAt: busy.at - 60_000, value: 1, currentValue: 5 }
+    }
+    const noticeWith = (incoming: Survey["incoming"]) =>
+      conditionsOf({
+        ...{ ...busy, incoming },
+        alerts: [{ tenant: "globex", endpoint: "_", alert }]
+      }).notices.find(({ code }) => code === "alert-raised")?.text ?? ""
+    assert.match(noticeWith(comingIn), /: 1 request is in quarantine, .*; now 7$/)
+    assert.match(noticeWith({ ...comingIn, quarantined: new Map() }), /; now 0$/)
+    assert.match(noticeWith(undefined), /; now 5$/)
+  })
+
   it("is of many tenants' alerts the worst few, and how many others there are", () => {
     const about = (tenant: string, level: "critical" | "warn") => ({
       ...{ tenant, endpoint: "_" },
