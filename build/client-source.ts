@@ -154,8 +154,12 @@ const inputOf = (one: Documented): { readonly type: string; readonly isNeeded: b
   }
 }
 
-const optionsOf = ({ parameters = [] }: Documented): string => {
-  const headers = parameters.filter(({ in: place }) => place === "header").map(optionOf)
+/** @param without the header that such a call does not have. */
+const optionsOf = ({ parameters = [] }: Documented, without?: string): string => {
+  const headers = parameters
+    .filter(({ in: place, name }) => place === "header" && name !== without)
+    .map(optionOf)
+  if (without !== undefined) headers.push(`      readonly ${camel(without)}?: undefined\n`)
   return headers.length === 0 ? "CallOptions" : `CallOptions & {\n${headers.join("")}    }`
 }
 
@@ -163,10 +167,9 @@ const optionsOf = ({ parameters = [] }: Documented): string => {
 const methodOf = (one: Documented): string => {
   const name = one.operationId.slice(one.operationId.indexOf(".") + 1)
   const { isNeeded, type } = inputOf(one)
-  const options = optionsOf(one)
   const answers = answersOf(one)
   const text = comment(textOf(one, one.operationId), "    ")
-  const signature = (input: string, answer: string) =>
+  const signature = (input: string, answer: string, options = optionsOf(one)) =>
     `${text}    ${name}(input${isNeeded ? "" : "?"}: ${input}, options?: ${options}): ${answer}\n`
   const list = listField(one)
   if (list !== undefined) {
@@ -183,10 +186,15 @@ const methodOf = (one: Documented): string => {
       )
     ].join("")
   const types = [...answers.values()].map((schema) => typeOf(schema, "received", "    "))
-  const unchanged = "304" in one.responses ? ["undefined"] : []
-  return answers.size === 0
-    ? signature(type, "Promise<Bytes>")
-    : signature(type, `Promise<${[...new Set([...types, ...unchanged])].join(" | ")}>`)
+  if (answers.size === 0) return signature(type, "Promise<Bytes>")
+  const answer = [...new Set(types)].join(" | ")
+  if (!("304" in one.responses)) return signature(type, `Promise<${answer}>`)
+  // Only who names what it has may be answered that it is still so.
+  const header = "if-none-match"
+  return [
+    signature(type, `Promise<${answer}>`, optionsOf(one, header)),
+    signature(type, `Promise<${answer} | undefined>`)
+  ].join("")
 }
 
 const groupsOf = (): ReadonlyMap<string, ReadonlyArray<Documented>> => {

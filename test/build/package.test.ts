@@ -222,6 +222,11 @@ describe("the package that npm run build makes", () => {
     await writeFile(path("project/typed.ts"), typedProgram)
     await writeFile(path("project/typed-receiver.ts"), typedReceiver)
     await writeFile(path("project/typed-providers.ts"), typedProviders)
+    const guide = await readFile(join(repository, "docs/guide/client.md"), "utf8")
+    const examples = Array.from(guide.matchAll(/^```ts\n(.*?)^```$/gms), ([, code = ""], at) => ({
+      ...{ file: at === 0 ? "petrel.ts" : `example-${at}.ts`, code }
+    }))
+    for (const { code, file } of examples) await writeFile(path("project", file), code)
     const options = {
       ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false },
       paths: { "@nats-io/*": [join(modules, "@nats-io/*")] }
@@ -235,7 +240,12 @@ describe("the package that npm run build makes", () => {
         world: { module: "esnext", moduleResolution: "bundler", lib: ["ES2022", "DOM"], types: [] },
         files: ["typed.ts"]
       },
-      { world: node, files: ["typed.ts", "typed-receiver.ts", "typed-providers.ts"] }
+      { world: node, files: ["typed.ts", "typed-receiver.ts", "typed-providers.ts"] },
+      {
+        world: { ...node, allowImportingTsExtensions: true },
+        // The project has no transport for the one over NATS.
+        files: examples.flatMap(({ code, file }) => (code.includes("@nats-io/") ? [] : [file]))
+      }
     ]
     for (const { files, world } of worlds) {
       const config = { compilerOptions: { ...options, ...world }, files }

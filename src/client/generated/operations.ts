@@ -718,6 +718,19 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
+      readonly ifNoneMatch?: undefined
+    }): Promise<EndpointDetail>
+    /**
+     * Show an endpoint, its health and what waits for it
+     *
+     * Scope: endpoints:read. Refused with not-found.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions & {
       /** An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It stands for the settings only: the endpoint's health may change while it stays the same. */
       readonly ifNoneMatch?: string | number | undefined
     }): Promise<EndpointDetail | undefined>
