@@ -39,7 +39,8 @@ export const readCursor = (list: string, query: PagedQuery): PagePlace | undefin
   if (cursor === undefined) return undefined
   const [, sign, digits, name] = /^(~?)([0-9a-z]{1,11})-([A-Za-z0-9_-]{8})$/.exec(cursor) ?? []
   const key = Number.parseInt(digits ?? "", 36)
-  if (!Number.isSafeInteger(key)) throw invalid("cursor", "must be the `cursor` of an earlier page")
+  if (!Number.isSafeInteger(key))
+    throw invalid("cursor", "must be `next` or `previous` of a page of this list")
   if (name !== nameOf(list, query))
     throw invalid("cursor", "is of another query: give the same filters as for the page before")
   return { direction: sign === "" ? "older" : "newer", key }

@@ -124,15 +124,23 @@ const onTheWay: ReadonlySet<ErrorClass> = new Set([
 /** Up to so many requests before a 429 are not called too fast: in its minute, and its second. */
 const slow = { inMinute: 10, inSecond: 2 }
 
+/** Whether something waits for the endpoint, and is tried again by itself. */
+const goesOnAt = ({ activity: { waiting }, endpoint }: Findings): boolean => {
+  const { disabled, paused, suspended } = endpoint
+  const { backlog, queue, schedules } = waiting
+  const waits = schedules === undefined || backlog + queue + schedules > 0
+  return waits && disabled === undefined && suspended === undefined && paused === undefined
+}
+
 /** Returns what to do about a failure; undefined where another check says it. */
 const adviceFor = (
   { error, response, status = 0 }: Fact,
-  { endpoint, rate }: Findings,
+  findings: Findings,
   way: Way
 ): string | undefined => {
-  const { disabled, id: endpointId, paused, suspended, tenant } = endpoint
-  const name = `${tenant}/${endpointId}`
-  const goesOn = disabled === undefined && suspended === undefined && paused === undefined
+  const { endpoint, rate } = findings
+  const name = `${endpoint.tenant}/${endpoint.id}`
+  const goesOn = goesOnAt(findings)
   if (error !== undefined) {
     if (!onTheWay.has(error.class) || way === "unknown") return errorAdvice(error.class, name)
     return way === "blocked" || !goesOn

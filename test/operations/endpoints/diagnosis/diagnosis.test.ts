@@ -65,6 +65,10 @@ const failing = (...failures: ReadonlyArray<Fact>): Partial<Findings> => ({
   attempts: { failures, since: now - 60 * minute, deliveredAt: undefined }
 })
 
+const waiting = (counts: Partial<Findings["activity"]["waiting"]>): Partial<Findings> => ({
+  activity: { ...well.activity, waiting: { queue: 0, schedules: 0, backlog: 0, ...counts } }
+})
+
 const checksFor = (changes: Partial<Findings>): ReadonlyArray<Check> =>
   checksOf({ ...well, ...changes }, now)
 
@@ -320,7 +324,10 @@ describe("what it says of a failure on the way", () => {
   })
 
   it("advises to try again where the way is free now", () => {
-    assert.match(check(refused, "failures").advice ?? "", /retry-now acme\/hook/)
+    const waits = { ...refused, ...waiting({ schedules: 1 }) }
+    assert.match(check(waits, "failures").advice ?? "", /retry-now acme\/hook/)
+    // There is nothing to try.
+    assert.isUndefined(check(refused, "failures").advice)
   })
 })
 
@@ -332,15 +339,20 @@ describe("what it says of the failures of an endpoint that gets nothing now", ()
   ]
 
   it.each(held)("%j: not that retries go on, nor that they may be sooner", (state) => {
-    const changes = { endpoint: { ...endpoint, ...state } }
+    const changes = { endpoint: { ...endpoint, ...state }, ...waiting({ backlog: 1 }) }
     const failures = check({ ...changes, ...failing(failed(500)) }, "failures")
     assert.match(failures.advice ?? "", /its log, at the times above, says why\.$/)
     assert.isUndefined(check({ ...changes, ...failing(failed("refused")) }, "failures").advice)
   })
 
   it("but of one that is sent events that nothing has to be done", () => {
-    const { advice } = check(failing(failed(500)), "failures")
+    const { advice } = check({ ...failing(failed(500)), ...waiting({ queue: 1 }) }, "failures")
     assert.match(advice ?? "", /Nothing has to be done here; retries go on\.$/)
+  })
+
+  it("nor of one for which nothing waits any more", () => {
+    const { advice } = check(failing(failed(500)), "failures")
+    assert.match(advice ?? "", /its log, at the times above, says why\.$/)
   })
 })
 
