@@ -8,7 +8,7 @@ import { ladder } from "./retry-outline.ts"
 /** The limits that a policy sets for the answers of one status or class of statuses. */
 export interface StatusLimit {
   readonly attempts: number
-  /** From the first answer in a row to the last attempt, ms. */
+  /** From the first answer in a row to the last attempt, ms: no longer than the policy's window. */
   readonly windowMs: number
   /** The factor by which the policy's first delays are longer, so that they fill the window. */
   readonly stretch: number
@@ -29,7 +29,8 @@ export const statusLimits = (policy: RetryPolicy): ReadonlyMap<string, StatusLim
   for (const [status, rule] of Object.entries(policy.statuses ?? {})) {
     if (typeof rule === "string") continue
     const { attempts, window } = rule.retry
-    const windowMs = Duration.toMillis(window)
+    // Delays that fill a longer window would lead past the deadline: the first answer would be the last.
+    const windowMs = Duration.toMillis(Duration.min(window, policy.window))
     const delays = ladder({ ...policy, maxAttempts: attempts, window: unlimited })
     const sum = delays.reduce((total, delay) => total + delay, 0)
     limits.set(status, { attempts, windowMs, stretch: sum === 0 ? 1 : Math.max(1, windowMs / sum) })

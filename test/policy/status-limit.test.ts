@@ -56,6 +56,14 @@ describe("the limits of a status", () => {
     assert.deepStrictEqual(ladderOf(1, "10 minutes"), [])
   })
 
+  it("fill no more than the policy's own window, after which the delivery ends in any case", () => {
+    const short: RetryPolicyJson = { ...doubling, window: "30 minutes" }
+    assert.deepStrictEqual(
+      ladderOf(5, "6 hours", short),
+      [2, 4, 8, 16].map((n) => n * minute)
+    )
+  })
+
   it("of the default are 5 attempts within 6 hours for 401, 403 and 404, and an alert at the third", () => {
     const policy = findPreset("default")?.policy
     const withCare = { retry: { attempts: 5, window: Duration.hours(6) }, alert: 3 }
