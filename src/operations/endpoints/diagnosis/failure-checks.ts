@@ -3,7 +3,7 @@ import type { ErrorClass } from "../../../domain/outcome.ts"
 import { parseRetryAfter } from "../../../policy/retry-after.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, plural, spanText, zonedTime } from "../../../text/quantities.ts"
-import type { Check, Findings } from "./findings.ts"
+import { type Check, type Findings, somethingWaits } from "./findings.ts"
 
 /** The command that gives an endpoint another URL. */
 const newUrl = (name: string): string => ` (\`petrel endpoint set ${name} --url URL\`)`
@@ -125,11 +125,10 @@ const onTheWay: ReadonlySet<ErrorClass> = new Set([
 const slow = { inMinute: 10, inSecond: 2 }
 
 /** Whether something waits for the endpoint, and is tried again by itself. */
-const goesOnAt = ({ activity: { waiting }, endpoint }: Findings): boolean => {
-  const { disabled, paused, suspended } = endpoint
-  const { backlog, queue, schedules } = waiting
-  const waits = schedules === undefined || backlog + queue + schedules > 0
-  return waits && disabled === undefined && suspended === undefined && paused === undefined
+const goesOnAt = (findings: Findings): boolean => {
+  const { disabled, paused, suspended } = findings.endpoint
+  const isHeld = disabled !== undefined || suspended !== undefined || paused !== undefined
+  return !isHeld && somethingWaits(findings)
 }
 
 /** Returns what to do about a failure; undefined where another check says it. */

@@ -87,6 +87,12 @@ export interface Findings {
   readonly connection: ConnectionCheck | undefined
 }
 
+/** Whether any delivery waits for the endpoint. */
+export const somethingWaits = ({ activity: { waiting } }: Findings): boolean => {
+  const { backlog, queue, schedules } = waiting
+  return schedules === undefined || backlog + queue + schedules > 0
+}
+
 /** Maximum failed attempts that are reported on. */
 const maxFailures = 20
 /** Windows before the latest failure in which others are looked for, each where the one before it

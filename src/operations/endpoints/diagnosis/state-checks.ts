@@ -3,7 +3,7 @@ import { clockState, skewText } from "../../../policy/clock-skew.ts"
 import { nearestName } from "../../../policy/nearest-name.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, plural, zonedTime } from "../../../text/quantities.ts"
-import type { Check, Findings, TypeCount } from "./findings.ts"
+import { type Check, type Findings, somethingWaits, type TypeCount } from "./findings.ts"
 
 const nameOf = ({ id, tenant }: Endpoint): string => `${tenant}/${id}`
 
@@ -65,16 +65,22 @@ const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Chec
   }
 }
 
-const circuitCheck = ({ endpoint, health }: Findings, now: number): Check => {
+const circuitCheck = (findings: Findings, now: number): Check => {
+  const { endpoint, health } = findings
   const { since, state, until = now, why } = health.circuit
   if (state === "closed") return { name: "circuit", result: "ok", says: "closed" }
   const next = Math.max(until, health.notBefore ?? 0)
   const probe = next > now ? `at ${zonedTime(next, now)}` : "with the next delivery"
+  const { successes } = circuitOf(endpoint)
+  // Without a delivery there is no probe, whoever asks for one.
+  const sooner = somethingWaits(findings)
+    ? `Once its receiver is well, do not wait for the probe, try now (\`petrel endpoint retry-now ${nameOf(endpoint)}\`). `
+    : ""
   return {
     name: "circuit",
     result: "warning",
     says: `${state} since ${zonedTime(since, now)}${why === undefined ? "" : ` (${plainText(why)})`}: only probes are sent, the next one ${probe}`,
-    advice: `Once its receiver is well, do not wait for the probe, try now (\`petrel endpoint retry-now ${nameOf(endpoint)}\`). ${circuitOf(endpoint).successes} probes in a row that succeed close the circuit.`
+    advice: `${sooner}${plural(successes, "probe")} in a row that ${successes === 1 ? "succeeds closes" : "succeed close"} the circuit.`
   }
 }
 

@@ -257,6 +257,17 @@ describe("the diagnosis of an endpoint", () => {
     assert.strictEqual(adviceOf(checksFor(changes)).length, advised.length)
   })
 
+  it("of an open circuit advises to try now only where something waits, which is the probe", () => {
+    const circuit = { state: "open", since: now - minute, until: now + minute } as const
+    const open = { health: { ...healthy("g"), circuit } }
+    const closes = "2 probes in a row that succeed close the circuit."
+    assert.strictEqual(check(open, "circuit").advice, closes)
+    assert.strictEqual(
+      check({ ...open, ...waiting({ backlog: 1 }) }, "circuit").advice,
+      `Once its receiver is well, do not wait for the probe, try now (\`petrel endpoint retry-now acme/hook\`). ${closes}`
+    )
+  })
+
   it("advises about problems before it advises about warnings", () => {
     const checks = checksFor({
       endpoint: { ...endpoint, paused: { at: now, by: "ana" } },
