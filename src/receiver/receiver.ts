@@ -183,7 +183,9 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
   const sourceOf = (name: string): CompiledSource => {
     const found = sources.get(name)
     if (found !== undefined) return found
-    throw new TypeError(`there is no source ${JSON.stringify(name)}: ${[...sources.keys()]} are`)
+    throw new TypeError(
+      `there is no source ${JSON.stringify(name)}: there are ${[...sources.keys()].join(", ")}`
+    )
   }
 
   const queueFor = (what: string): Queue<Tx> => {

@@ -203,7 +203,7 @@ describe("A receiver", () => {
     assert.deepInclude(await post(event("evt_1")), { status: 200, text: "ignored" })
     assert.deepInclude(lines[0], { outcome: "ignored", type: "invoice.paid" })
     assert.throws(() => hooks.process("refund.*", () => undefined), /has a work already/)
-    assert.throws(() => hooks.fetch("shpo"), /no source "shpo": shop/)
+    assert.throws(() => hooks.fetch("shpo"), /no source "shpo": there are shop/)
   })
 
   it("chooses the work of the type itself, else of the longest pattern", async () => {

@@ -148,7 +148,7 @@ const endpointBlockers = (
       ? [
           {
             by: "cap" as const,
-            says: `for one of the ${maxInFlight} requests to end that its endpoint may have at once`,
+            says: `for ${maxInFlight === 1 ? "the one request" : `one of the ${maxInFlight} requests`} to end that its endpoint may have at once`,
             freedBy: `answers, or a higher \`maxInFlight\` (\`petrel endpoint set ${name} --max-in-flight\`)`
           }
         ]

@@ -53,7 +53,7 @@ describe("petrel quarantine", () => {
         assert.include(shown.out.join("\n"), "x-hubspot-request-timestamp  1795992881337")
         const gone = yield* petrel("discard", "acme", one, three)
         assert.strictEqual(gone.code, 1)
-        assert.match(gone.err.join(), new RegExp(`1 left as they are: .*no ${one} in quarantine`))
+        assert.match(gone.err.join(), new RegExp(`1 left as it is: .*no ${one} in quarantine`))
         assert.deepStrictEqual(gone.out, ["1 of acme discarded"])
         const byReason = yield* petrel(
           "discard",

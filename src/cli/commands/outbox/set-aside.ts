@@ -81,6 +81,6 @@ export const release = changing(
 
 export const discard = changing(
   "discard",
-  "discarded: no event of theirs is published",
+  "discarded and never published",
   "Give up rows that were set aside"
 )

@@ -154,7 +154,9 @@ const reportLeft = Effect.fnUntraced(function* (left: ReleasedSeveral["left"]) {
   const texts = left.map(({ number, problem }) =>
     problem.startsWith(`${number}`) ? problem : `${number}: ${problem}`
   )
-  return yield* new Refused({ message: `${left.length} left as they are: ${texts.join("; ")}` })
+  return yield* new Refused({
+    message: `${left.length} left as ${left.length === 1 ? "it is" : "they are"}: ${texts.join("; ")}`
+  })
 })
 
 const release = Command.make(

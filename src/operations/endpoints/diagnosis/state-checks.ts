@@ -97,7 +97,7 @@ const waitingCheck = ({ activity: { answer, waiting }, endpoint, health }: Findi
   return {
     name: "waiting",
     result: "warning",
-    says: `${says}, and all ${plural(endpoint.maxInFlight, "request")} that it may have at once are in flight`,
+    says: `${says}, and ${endpoint.maxInFlight === 1 ? "the one request that it may have at once is" : `all ${countText(endpoint.maxInFlight)} requests that it may have at once are`} in flight`,
     advice: `If its receiver can take more at once, raise the cap (\`petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${endpoint.maxInFlight * 2}\`).`
   }
 }

@@ -257,6 +257,18 @@ describe("the diagnosis of an endpoint", () => {
     assert.strictEqual(adviceOf(checksFor(changes)).length, advised.length)
   })
 
+  it("says of a cap of one that its request is in flight", () => {
+    const activity = {
+      ...well.activity,
+      answer: { ...answer, inFlight: 1 },
+      waiting: { queue: 0, schedules: 0, backlog: 2 }
+    }
+    assert.strictEqual(
+      check({ endpoint: { ...endpoint, maxInFlight: 1 }, activity }, "waiting").says,
+      "2 deliveries wait, and the one request that it may have at once is in flight"
+    )
+  })
+
   it("of an open circuit advises to try now only where something waits, which is the probe", () => {
     const circuit = { state: "open", since: now - minute, until: now + minute } as const
     const open = { health: { ...healthy("g"), circuit } }
