@@ -49,6 +49,11 @@ export const EndpointActivity = Schema.Struct({
   inFlight: Schema.Int,
   /** Waiting in its lane. */
   inLine: Schema.Int,
+  /**
+   * In its backlog, those that have ended not counted. Absent where the owner has not read where the
+   * backlog begins, or cannot read all of it, and in the answers of an older version.
+   */
+  backlog: Schema.optionalKey(Schema.Int),
   attempts: Schema.Int,
   delivered: Schema.Int,
   /** Duration of the attempts, ms. */
@@ -65,6 +70,8 @@ export const PartitionActivity = Schema.Struct({
   prefetched: Schema.Int,
   /** Messages that the owner found unreadable; an older version does not report it. */
   unreadable: Schema.optionalKey(Schema.Int),
+  /** In all backlogs; absent as that of an endpoint. */
+  backlog: Schema.optionalKey(Schema.Int),
   attempts: Schema.Int,
   delivered: Schema.Int,
   /** Histogram of durations: attempts per step of the scale. */

@@ -52,6 +52,7 @@ export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersO
       ...{ tallies, lanes },
       prefetched: () => queue.size,
       unreadable: () => queue.unreadableCount + index.unreadableCount(),
+      backlogs: index,
       alerts: alerts.windows,
       openCircuits: health.openCircuits,
       taskOf: (key, round) => taskIn(lanes, key, round)

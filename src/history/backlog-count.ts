@@ -106,6 +106,18 @@ export const standingInBacklog = Effect.fnUntraced(function* (
   return standing.position >= 1 && standing.position <= standing.of ? standing : undefined
 })
 
+/**
+ * Returns the standing among those that still wait, where their number is known: what has ended was
+ * before it.
+ */
+export const amongWaiting = (
+  { of, position }: BacklogStanding,
+  waiting: number
+): BacklogStanding => {
+  const ended = Math.max(0, of - Math.max(1, waiting))
+  return { position: Math.max(1, position - ended), of: of - ended }
+}
+
 /** Returns how many deliveries were stored in a backlog before those of a message. */
 const storedBefore = (message: StoredMsg | null): number | undefined => {
   if (message === null) return undefined

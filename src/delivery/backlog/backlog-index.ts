@@ -56,6 +56,25 @@ export class BacklogIndex {
     return this.drains.get(key)?.count ?? 0
   }
 
+  /**
+   * Returns the number of deliveries in an endpoint's backlog that have not ended; undefined where the
+   * stream has to tell how many wait.
+   */
+  readonly countedIn = (key: string): number | undefined => {
+    const drain = this.drains.get(key)
+    return drain?.isCounted === true ? drain.count : undefined
+  }
+
+  /** Returns the number in all backlogs, as {@link countedIn} one; undefined where one is unknown. */
+  readonly countedInAll = (): number | undefined => {
+    let sum = 0
+    for (const drain of this.drains.values()) {
+      if (!drain.isCounted) return undefined
+      sum += drain.count
+    }
+    return this.unreadableCount() === 0 ? sum : undefined
+  }
+
   /** Returns the highest known sequence of the stream. */
   highest(): number {
     let highest = 0

@@ -168,6 +168,14 @@ export class Drain {
     this.#memory = memory
   }
 
+  /**
+   * True where `count` is all that waits: until its first message is read it is the number of
+   * messages, and what this version cannot read is not in it.
+   */
+  get isCounted(): boolean {
+    return !this.isUnseen && this.storedInAll === undefined && this.window.unreadable.count === 0
+  }
+
   /** Returns how much memory to reserve for a read of so many deliveries, at most `most` bytes. */
   bytesFor(deliveries: number, most: number): number {
     return Math.min(most, Math.max(minReservedBytes, deliveries * this.largestBody))

@@ -21,7 +21,7 @@ export interface EndpointNow {
 }
 
 /** An owner's answer about an endpoint. */
-interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
+interface OwnerAnswer extends Omit<EndpointActivity, "backlog" | "endpoint" | "tenant"> {
   /** Start of its count of the last hour, ms since the epoch. */
   readonly since: number
   /**
@@ -34,7 +34,12 @@ interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
 /** Partitions that are queried at the same time. */
 const maxConcurrentQueries = 8
 
-const idle = { inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
+const idle: Omit<EndpointActivity, "endpoint" | "tenant"> = {
+  inFlight: 0,
+  inLine: 0,
+  attempts: 0,
+  delivered: 0
+}
 
 /** Reads which worker owns a partition, whether it answers or not. */
 const readOwner = Effect.fnUntraced(function* (partition: number) {
@@ -58,18 +63,17 @@ const readPartition = Effect.fnUntraced(function* (
   const active = new Map(
     answer?.endpoints.map(({ endpoint, tenant, ...rest }) => [endpointKey(tenant, endpoint), rest])
   )
-  return (tenant: string, id: string): EndpointNow => ({
-    partition,
-    owner,
-    answer:
-      answer === undefined
-        ? undefined
-        : {
-            ...{ since: answer.since, clockSkewMs: answer.clockSkewMs },
-            ...(active.get(endpointKey(tenant, id)) ?? idle)
-          },
-    waiting: waiting(tenant, id)
-  })
+  return (tenant: string, id: string): EndpointNow => {
+    const { backlog, ...now } = active.get(endpointKey(tenant, id)) ?? idle
+    const stored = waiting(tenant, id)
+    return {
+      partition,
+      owner,
+      answer: answer && { since: answer.since, clockSkewMs: answer.clockSkewMs, ...now },
+      // A message stays until all its deliveries have ended; only its owner knows which have.
+      waiting: { ...stored, backlog: backlog ?? stored.backlog }
+    }
+  }
 })
 
 /** Reads the current activity of one endpoint, whose partition is known. */

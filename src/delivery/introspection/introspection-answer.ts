@@ -20,6 +20,7 @@ import { quantile } from "../../policy/durations.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
 import { SteadySince } from "../../time/elapsed.ts"
+import type { BacklogIndex } from "../backlog/backlog-index.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { AttemptTallies } from "./attempt-tallies.ts"
 
@@ -55,6 +56,7 @@ interface Activity {
    */
   readonly unreadable: () => number
   readonly lanes: Pick<LaneScheduler<unknown>, "countsOf" | "keys">
+  readonly backlogs: Pick<BacklogIndex, "countedIn" | "countedInAll">
   /** Returns what the round of a delivery to an endpoint is doing; undefined where it is not here. */
   readonly taskOf: (key: string, round: RoundIdentity) => TaskActivity | undefined
 }
@@ -209,7 +211,7 @@ class IntrospectionAnswers {
   }
 
   #sum(now: number): PartitionActivity {
-    const { lanes, prefetched, tallies, unreadable } = this.#options.activity
+    const { backlogs, lanes, prefetched, tallies, unreadable } = this.#options.activity
     let inFlight = 0
     let inLine = 0
     for (const key of lanes.keys()) {
@@ -219,12 +221,13 @@ class IntrospectionAnswers {
     }
     return {
       ...tallies.read(now),
-      ...{ inFlight, inLine, prefetched: prefetched(), unreadable: unreadable() }
+      ...{ inFlight, inLine, prefetched: prefetched(), unreadable: unreadable() },
+      ...present({ backlog: backlogs.countedInAll() })
     }
   }
 
   #endpoint(key: string, now: number): EndpointActivity {
-    const { lanes, tallies } = this.#options.activity
+    const { backlogs, lanes, tallies } = this.#options.activity
     const [tenant = "", endpoint = ""] = key.split(".")
     const { attempts, delivered, durations } = tallies.read(now, key)
     const p50 = quantile(durations, 0.5)
@@ -233,6 +236,7 @@ class IntrospectionAnswers {
       tenant,
       endpoint,
       ...lanes.countsOf(key),
+      ...present({ backlog: backlogs.countedIn(key) }),
       attempts,
       delivered,
       ...(p50 === undefined || p95 === undefined ? {} : { p50Ms: tenths(p50), p95Ms: tenths(p95) })

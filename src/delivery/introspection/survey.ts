@@ -141,8 +141,10 @@ const lookAtPartition = Effect.fnUntraced(function* (
       consumer === undefined || queue === undefined
         ? null
         : Math.max(0, queue.messages - consumer.pending - consumer.ackPending),
+    // A message stays until all its deliveries have ended; only its owner knows which have.
     backlog:
-      waiting === undefined ? null : [...waiting.values()].reduce((sum, count) => sum + count, 0),
+      counted?.backlog ??
+      (waiting === undefined ? null : [...waiting.values()].reduce((sum, count) => sum + count, 0)),
     unreadable: counted?.unreadable ?? null,
     endpointsWithBacklog: waiting?.size ?? null
   }

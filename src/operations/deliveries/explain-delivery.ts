@@ -14,7 +14,7 @@ import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import { hasLeftEntry, isStillDecided, scanFor } from "../../history/audit/pending-scan.ts"
-import { standingInBacklog } from "../../history/backlog-count.ts"
+import { amongWaiting, standingInBacklog } from "../../history/backlog-count.ts"
 import { readDeliveryFacts } from "../../history/delivery-facts.ts"
 import { type DeliveryLife, type DeliveryRound, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
@@ -288,7 +288,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
         ? null
         : {
             ...{ stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
-            ...standing
+            ...(standing && amongWaiting(standing, activity.waiting.backlog))
           },
     ...(owner?.task === undefined ? {} : { inMemory: { worker: owner.worker, ...owner.task } }),
     holds: blockersOf(situation, now)

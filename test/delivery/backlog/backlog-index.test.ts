@@ -54,6 +54,38 @@ describe("what is known of the backlogs of a partition", () => {
     assert.isTrue(index.isFull(key, deliveryOf({ deadline: 101 })))
   })
 
+  it("says how many wait only where it knows of each", () => {
+    const index = new BacklogIndex(9)
+    const found = (messages: number) =>
+      Object.assign(
+        new Drain(
+          { tenant: "acme", endpoint: "hook" },
+          makeMemory().backlog,
+          undefined,
+          messages,
+          () => undefined
+        ),
+        { count: 3 }
+      )
+    assert.deepStrictEqual([index.countedIn(key), index.countedInAll()], [undefined, 0])
+    index.drains.set(key, found(0))
+    index.drains.set("acme.other", found(0))
+    assert.deepStrictEqual([index.countedIn(key), index.countedInAll()], [3, 6])
+    const before = found(2)
+    index.drains.set("acme.other", before)
+    const both = () => [index.countedIn(key), index.countedIn("acme.other"), index.countedInAll()]
+    assert.deepStrictEqual(both(), [3, undefined, undefined], "its last message is not read")
+    Object.assign(before, { isUnseen: false, storedInAll: 9 })
+    assert.deepStrictEqual(both(), [3, undefined, undefined], "its first message is not read")
+    before.storedInAll = undefined
+    assert.deepStrictEqual(both(), [3, 3, 6])
+    before.keep(4)
+    assert.deepStrictEqual(both(), [3, undefined, undefined], "one of them is unreadable")
+    index.drains.delete("acme.other")
+    index.empty.set("acme.other", emptyFrom(5, 1))
+    assert.deepStrictEqual(both(), [3, undefined, undefined])
+  })
+
   it("has the highest sequence of those stored, read, and found empty", () => {
     const index = new BacklogIndex(2)
     index.empty.set("acme.a", emptyFrom(5))

@@ -34,6 +34,10 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
         openCircuits: () => new Map([["acme", 2]]),
         prefetched: () => 7,
         unreadable: () => 2,
+        backlogs: {
+          countedIn: (key) => (key === "acme.b" ? 9 : undefined),
+          countedInAll: () => 11
+        },
         lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle },
         taskOf: (key, { round }) =>
           key === "acme.a" && round === "0" ? { mode: "sending", forMs: 12 } : undefined
@@ -75,6 +79,7 @@ describe("the owner of a partition", () => {
         inLine: 3,
         prefetched: 7,
         unreadable: 2,
+        backlog: 11,
         attempts: 2,
         delivered: 1,
         durations: [2]
@@ -131,8 +136,10 @@ describe("the owner of a partition", () => {
         queryOwner(1, { about: "endpoints" })
       ])
       const [{ p50Ms = 0, p95Ms = 0, ...rest } = {}] = one?.endpoints ?? []
-      const told = { tenant: "acme", endpoint: "b", ...idle, attempts: 20, delivered: 19 }
-      assert.deepStrictEqual({ ...rest }, told)
+      assert.deepStrictEqual(
+        { ...rest },
+        { tenant: "acme", endpoint: "b", ...idle, backlog: 9, attempts: 20, delivered: 19 }
+      )
       assert.approximately(p50Ms, 100, 10)
       assert.approximately(p95Ms, 100, 20)
       assert.deepStrictEqual(quiet?.endpoints, [
