@@ -2,8 +2,8 @@ import type { JetStreamManager } from "@nats-io/jetstream"
 import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
-import type { NatsConnection } from "@nats-io/transport-node"
-import { AuthorizationError } from "@nats-io/transport-node"
+import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
+import { AuthorizationError, errors } from "@nats-io/transport-node"
 import { Effect, Layer, Result, Semaphore } from "effect"
 import { makeNames } from "../domain/names.ts"
 import { readAddress, shownAddress, withoutLogin } from "./address.ts"
@@ -15,9 +15,10 @@ import type { CredentialFiles } from "./credentials.ts"
 import { credentialsOf } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
-import { connect, onConnectFailed } from "./transport.ts"
+import type { ConnectFailed } from "./transport.ts"
+import { connect } from "./transport.ts"
 import { Unanswered } from "./unanswered.ts"
-import { failRequests, implOf, wireOf } from "./wire.ts"
+import { failRequests, wireOf } from "./wire.ts"
 
 const oldestServer = [2, 12] as const
 
@@ -69,30 +70,9 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   const credentials = credentialsOf(address, options)
   if (Result.isFailure(credentials))
     return yield* new BrokerUnusable({ message: credentials.failure })
+  const failures: Failures = { told: undefined }
   const connection = yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () =>
-        connect({
-          servers: [...address.servers],
-          ...credentials.success,
-          name: options.clientName ?? "petrel",
-          maxReconnectAttempts: -1,
-          // While a password is being changed on both sides, logins fail for a while; a worker
-          // outlives that.
-          ignoreAuthErrorAbort: true,
-          reconnectTimeWait: 250,
-          reconnectJitter: 250,
-          // A server that hangs is left after three intervals, by when its streams have other leaders
-          // and this process's leases have ended.
-          pingInterval: 4_000,
-          maxPingOut: 2,
-          // The client otherwise takes two stack traces for each request: a third of what it costs.
-          // What fails says by itself what was asked.
-          noAsyncTraces: true,
-          timeout: 5_000
-        }),
-      catch: (cause) => unreachable(options, cause)
-    }),
+    dial(options, { ...credentials.success, servers: [...address.servers] }, failures),
     (connection) =>
       Effect.suspend(() =>
         connection.isClosed()
@@ -122,7 +102,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   publisher.outbound.isStored = async (stream, seq, at) =>
     (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
-  const listeners = yield* watchStatus(connection, options)
+  const listeners = yield* watchStatus(connection, options, failures)
   listeners.add(() => publisher.reconnected())
   const onReconnect: Broker["Service"]["onReconnect"] = (listener) => {
     listeners.add(listener)
@@ -150,6 +130,56 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   return broker
 })
 
+/** Who is told of attempts to connect that fail, once there was a connection. */
+interface Failures {
+  told: ConnectFailed | undefined
+}
+
+/**
+ * Connects the client. Where several servers were tried in vain, it fails with the first that refuses
+ * what it was given, rather than with the last that does not answer.
+ */
+const dial = (
+  options: BrokerOptions,
+  given: Pick<NodeConnectionOptions, "servers" | "tls">,
+  failures: Failures
+) => {
+  let refused: Parameters<ConnectFailed> | undefined
+  const several = Array.isArray(given.servers) && given.servers.length > 1
+  return Effect.tryPromise({
+    try: () =>
+      connect(
+        {
+          ...given,
+          name: options.clientName ?? "petrel",
+          maxReconnectAttempts: -1,
+          // While a password is being changed on both sides, logins fail for a while; a worker
+          // outlives that.
+          ignoreAuthErrorAbort: true,
+          reconnectTimeWait: 250,
+          reconnectJitter: 250,
+          // A server that hangs is left after three intervals, by when its streams have other leaders
+          // and this process's leases have ended.
+          pingInterval: 4_000,
+          maxPingOut: 2,
+          // The client otherwise takes two stack traces for each request: a third of what it costs.
+          // What fails says by itself what was asked.
+          noAsyncTraces: true,
+          timeout: 5_000
+        },
+        (cause, server) => {
+          if (isRefused(cause)) refused ??= [cause, server]
+          failures.told?.(cause, server)
+        }
+      ),
+    catch: (cause) => {
+      if (refused === undefined) return unreachable(options, cause)
+      const [why, server] = refused
+      return unreachable(options, why, several ? server : undefined)
+    }
+  })
+}
+
 /** Validity of a certificate by the clock of this machine. */
 const ofValidity: ReadonlySet<string> = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"])
 const ofTls = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
@@ -157,9 +187,15 @@ const ofTls = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : ""
 
-/** True for what does not pass by itself: a login or a certificate that is refused. */
+/** What the broker says of a client's certificate that it refuses or misses. */
+const ofClientCertificate = /^ERR_SSL_.*_ALERT_(.*CERTIFICATE.*|UNKNOWN_CA)$/
+const withoutTls = "server does not support 'tls'"
+
+/** True for what does not pass by itself: a login or a certificate that is refused, or no TLS. */
 const isRefused = (cause: unknown): boolean =>
-  cause instanceof AuthorizationError || ofTls.test(codeOf(cause))
+  cause instanceof AuthorizationError ||
+  ofTls.test(codeOf(cause)) ||
+  (cause instanceof Error && cause.message === withoutTls)
 
 /** @param shown the address that was tried. (Default: all of them) */
 const unreachable = (
@@ -186,20 +222,39 @@ const unreachable = (
     return new BrokerUnusable({
       message: `the certificate of the broker at ${shown}, or that of its authority, is not valid now (${why}): renew it and reload the broker (nats-server --signal reload), or set the clock of this machine right`
     })
+  if (ofClientCertificate.test(codeOf(cause)))
+    return new BrokerUnusable({
+      message:
+        cert === undefined
+          ? `the broker at ${shown} wants a certificate of its clients: give one with --nats-cert and --nats-key`
+          : `the broker at ${shown} refuses the certificate in ${cert} (${alertOf(cause)}): it must be of an authority that the broker trusts (ca_file), for clients, and valid now`
+    })
   if (ofTls.test(codeOf(cause)))
     return new BrokerUnusable({
-      message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca, and where it wants a certificate of yours, that with --nats-cert and --nats-key`
+      message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca`
     })
-  // A broker that requires client certificates closes the connection, which the client reports as
-  // no answer.
-  const mayWant =
-    cert === undefined && (ca !== undefined || readAddress(url)?.tls === true)
-      ? "; one that wants a certificate of its clients answers with --nats-cert and --nats-key only"
+  if (why === withoutTls)
+    return new BrokerUnusable({
+      message: `the broker at ${shown} has no TLS, which ${ca === undefined ? "tls:// asks" : "--nats-ca and tls:// ask"} for: turn it on there (tls in nats.conf), or ask for none`
+    })
+  // What it says of a client's certificate is lost where it resets the connection at once.
+  const orRefuses =
+    ca !== undefined || readAddress(url)?.tls === true
+      ? ", whether it wants a certificate of yours (--nats-cert, --nats-key) or refuses it"
       : ""
-  return new BrokerUnusable({
-    message: `no NATS server answers at ${shown} (${why}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL${mayWant}`
-  })
+  const whatToDo =
+    cause instanceof errors.TimeoutError
+      ? `See whether it hangs${orRefuses}, whether something else listens there, and whether a firewall is in between`
+      : "Start one with `petrel dev`, or give its address with --nats or NATS_URL"
+  return new BrokerUnusable({ message: `no NATS server answers at ${shown} (${why}). ${whatToDo}` })
 }
+
+/** Returns what the broker said when it ended TLS: "certificate expired". */
+const alertOf = (cause: unknown): string =>
+  codeOf(cause)
+    .replace(/^.*_ALERT_/, "")
+    .replaceAll("_", " ")
+    .toLowerCase()
 
 /** @param isOffered true if the server has JetStream, if not for this account. */
 const checkJetStream = (jsm: JetStreamManager, shown: string, isOffered: boolean) =>
@@ -245,7 +300,8 @@ const checkServer = (connection: NatsConnection) => {
  */
 const watchStatus = Effect.fnUntraced(function* (
   connection: NatsConnection,
-  options: BrokerOptions
+  options: BrokerOptions,
+  failures: Failures
 ) {
   const shown = shownAddress(options.url)
   const listeners = new Set<() => void>()
@@ -253,13 +309,13 @@ const watchStatus = Effect.fnUntraced(function* (
   let gone = false
   /** What was logged of this outage. */
   const said = new Set<string>()
-  onConnectFailed(implOf(connection), (cause, server) => {
+  failures.told = (cause, server) => {
     if (connection.isDraining() || !isRefused(cause)) return
     const { message } = unreachable(options, cause, server)
     if (said.has(message)) return
     said.add(message)
     run(Effect.logWarning(`${message}; trying again`))
-  })
+  }
   const follow = async () => {
     for await (const status of connection.status()) {
       // Each failed attempt to connect is told as a disconnect, too.

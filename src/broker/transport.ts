@@ -1,7 +1,8 @@
 import type { Socket } from "node:net"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
-import { NatsConnectionImpl, setTransportFactory } from "@nats-io/transport-node"
+import { errors, NatsConnectionImpl, setTransportFactory } from "@nats-io/transport-node"
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js"
+import { present } from "../domain/record.ts"
 
 const ignore = () => undefined
 
@@ -19,17 +20,11 @@ const keepErrorListener = (socket: Socket): void => {
 }
 
 /** Called with why a connection was not made, and to which server. */
-type ConnectFailed = (cause: Error, server: string) => void
+export type ConnectFailed = (cause: Error, server: string) => void
 
-/** Listeners by the options of the client's connection, which it gives to each transport. */
-const listeners = new WeakMap<object, ConnectFailed>()
-
-/**
- * Calls the listener whenever an attempt to connect again fails, where there is an error. The client
- * tells nobody.
- */
-export const onConnectFailed = (connection: NatsConnectionImpl, failed: ConnectFailed): void => {
-  listeners.set(connection.options, failed)
+/** The client copies its options whole and gives them to each transport. */
+interface Options extends NodeConnectionOptions {
+  readonly connectFailed?: ConnectFailed
 }
 
 /** The transport of the client, whose sockets end no process. */
@@ -45,7 +40,13 @@ export class Transport extends NodeTransport {
 
   /** @param cause given where the connection could not be made. */
   override close(cause?: Error): Promise<void> {
-    if (cause !== undefined) listeners.get(this.options)?.(cause, this.#server)
+    if (cause !== undefined) {
+      // A broker that refuses a client's certificate says so after the handshake, and ends the
+      // connection. The client waits on, and knows of a time-out only.
+      const why = cause instanceof errors.TimeoutError ? (this.closeError ?? cause) : cause
+      const { connectFailed }: Options = this.options
+      connectFailed?.(why, this.#server)
+    }
     return super.close(cause)
   }
 
@@ -55,8 +56,17 @@ export class Transport extends NodeTransport {
   }
 }
 
-/** Connects to a NATS server, as the client's own function does. */
-export const connect = (options: NodeConnectionOptions): Promise<NatsConnection> => {
+/**
+ * Connects to a NATS server, as the client's own function does.
+ *
+ * @param connectFailed called whenever an attempt fails, the first ones and those to connect again.
+ *   The client tells the last of the first ones, and nobody of the others.
+ */
+export const connect = (
+  options: NodeConnectionOptions,
+  connectFailed?: ConnectFailed
+): Promise<NatsConnection> => {
   setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost })
-  return NatsConnectionImpl.connect(options)
+  const all: Options = { ...options, ...present({ connectFailed }) }
+  return NatsConnectionImpl.connect(all)
 }

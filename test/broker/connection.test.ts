@@ -1,4 +1,7 @@
+import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import type { AddressInfo } from "node:net"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -47,6 +50,24 @@ describe("a connection to the broker", () => {
       assert.include(sentence, "no NATS server answers at nats://127.0.0.1:9")
       assert.include(sentence, "petrel dev")
     })
+  )
+
+  it.live("tells something that does not answer from nothing that listens", () =>
+    Effect.gen(function* () {
+      const silent = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const one = createServer((socket) => socket.on("error", () => undefined))
+          await once(one.listen(0, "127.0.0.1"), "listening")
+          return one
+        }),
+        (one) => Effect.sync(() => one.close())
+      )
+      const { port } = silent.address() as AddressInfo
+      const sentence = yield* problem(`nats://127.0.0.1:${port}`)
+      assert.include(sentence, `no NATS server answers at nats://127.0.0.1:${port} (timeout)`)
+      assert.include(sentence, "whether it hangs")
+      assert.notInclude(sentence, "petrel dev")
+    }).pipe(Effect.scoped)
   )
 
   it.live("says that a broker has no JetStream", () =>

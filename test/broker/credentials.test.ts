@@ -182,10 +182,41 @@ describe("the credentials for a broker", () => {
       const wrongName = yield* problem(`tls://localhost:${misnamed.port}`, { ca: ca.cert })
       assert.match(wrongName, /certificate for another name .*address it by a name that/)
       assert.notInclude(wrongName, "--nats-ca")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("say what is wrong where the broker takes no certificate of yours, or has no TLS", () =>
+    Effect.gen(function* () {
+      const ca = certificate("authority")
+      const own = certificate("broker", ca)
+      const { cert, key } = certificate("stranger", certificate("stranger-ca"))
+      const { port } = yield* server(
+        `tls { cert_file: "${own.cert}", key_file: "${own.key}", ca_file: "${ca.cert}", verify: true }`
+      )
+      const url = `tls://localhost:${port}`
+      // Where it resets the connection at once, its word is lost, and what may be is said instead.
       assert.match(
         yield* problem(url, { ca: ca.cert }),
-        /certificate of its clients.*--nats-cert and/
+        /wants a certificate of (its clients|yours).*--nats-cert/
       )
+      assert.match(
+        yield* problem(url, { ca: ca.cert, cert, key }),
+        /refuses the certificate in .*stranger.crt|or refuses it/
+      )
+      const plain = yield* server("")
+      const withoutTls = yield* problem(`tls://localhost:${plain.port}`, { ca: ca.cert })
+      assert.include(withoutTls, `the broker at tls://localhost:${plain.port} has no TLS`)
+      assert.notInclude(withoutTls, "no NATS server answers")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that one of several servers refuses are the reason, whichever was tried last", () =>
+    Effect.gen(function* () {
+      const { port } = yield* server('authorization: { user: me, password: "right" }')
+      const servers = `nats://me:wrong@127.0.0.1:${port},nats://me:wrong@127.0.0.1:9`
+      // The client tries them in random order.
+      for (let i = 0; i < 8; i++)
+        assert.include(yield* problem(servers), `the broker at 127.0.0.1:${port} refuses this user`)
     }).pipe(Effect.scoped)
   )
 
