@@ -4,9 +4,11 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
 import { unheardTenants } from "../../src/broker/tenant-streams.ts"
+import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { readRepeat, repeatOf } from "../../src/domain/origin.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
 import { quiet as idle } from "../kit/consistency.ts"
 import {
   acknowledgeEvents,
@@ -78,6 +80,26 @@ describe("tenants with streams of their own", () => {
       const purge = Effect.tryPromise(() => jsm.streams.purge("PETREL_EVENTS_acme"))
       assert.strictEqual((yield* Effect.result(purge))._tag, "Failure")
     })
+  )
+
+  story(
+    "are named by the status where their stream is full, which refuses their events",
+    (server) =>
+      Effect.gen(function* () {
+        const { publish } = yield* publisherOf(server, "acme")
+        yield* publish("events.acme.a", "x".repeat(500_000))
+        yield* publish("events.acme.a", "x".repeat(500_000))
+        assert.strictEqual(
+          (yield* Effect.result(publish("events.acme.a", "x".repeat(500_000))))._tag,
+          "Failure"
+        )
+        const { problems } = conditionsOf(yield* readSurvey)
+        assert.match(
+          problems.find(({ code }) => code === "events-full")?.text ?? "",
+          /^PETREL_EVENTS_acme is 9\d(\.\d)?% full .*--tenant-bytes/
+        )
+      }),
+    { ...withTenants, tenantBytes: 1024 * 1024 }
   )
 
   for (const restarted of [false, true])

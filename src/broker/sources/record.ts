@@ -1,7 +1,7 @@
 import type { StreamInfo, StreamSource } from "@nats-io/jetstream"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker.ts"
-import type { BrokerError } from "../broker-error.ts"
+import { BrokerError } from "../broker-error.ts"
 import { firstSince } from "../scan.ts"
 import { readValue, type StoredValue, writeValue } from "../values.ts"
 import { compareSources } from "./comparison.ts"
@@ -105,7 +105,7 @@ export const stillOpen = (
 
 /**
  * Reads which sources lost what was copied from them: what the last comparison found, and what the
- * ends of the streams show without one.
+ * ends of the streams show without one. Returns the sources that answered as well.
  *
  * @param workers the values of the bucket of workers.
  * @param infoOf what the leader of a stream has said of it; undefined where that is not known.
@@ -118,15 +118,19 @@ export const surveySources = Effect.fnUntraced(function* (
   const found = yield* Effect.forEach(
     yield* copyingStreams,
     (stream) =>
-      Effect.map(
-        readLinks(stream, infoOf(stream)),
-        ({ info, links }): ReadonlyArray<Divergence> => {
-          const known = stillOpen(divergences, stream, info.config.sources ?? [])
-          const isKnown = (source: string) => known.some((one) => one.source === source)
-          return [...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source))]
-        }
-      ),
+      Effect.map(readLinks(stream, infoOf(stream)), ({ info, links }) => {
+        const known = stillOpen(divergences, stream, info.config.sources ?? [])
+        const isKnown = (source: string) => known.some((one) => one.source === source)
+        const lost = links.flatMap(lostOf).filter(({ source }) => !isKnown(source))
+        const infos = links.map((link) => link.info)
+        return { divergences: [...known, ...lost], infos }
+      }),
     { concurrency: "unbounded" }
   )
-  return found.flat()
+  return {
+    divergences: found.flatMap((one) => one.divergences),
+    streams: found.flatMap(({ infos }) =>
+      infos.filter((info): info is StreamInfo => !(info instanceof BrokerError))
+    )
+  }
 })

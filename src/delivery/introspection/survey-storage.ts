@@ -1,3 +1,4 @@
+import type { StreamInfo } from "@nats-io/jetstream"
 import { ageLimitMs } from "../../broker/kept-since.ts"
 import { waitingRooms } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
@@ -17,6 +18,8 @@ export interface RoomSurvey {
   readonly events: KeptStream
   /** Where tenants have streams of their own, the one that all others publish to. */
   readonly ownEvents?: KeptStream | undefined
+  /** The tenants' streams that answered. */
+  readonly tenantEvents?: ReadonlyArray<KeptStream> | undefined
   readonly history: KeptStream
   /** The queues of all partitions, schedules included; unknown where one is. */
   readonly queues: typeof Filled.Type
@@ -28,8 +31,8 @@ export const bound = (limit: number | undefined): number | null =>
   limit === undefined || limit <= 0 ? null : limit
 
 /** Returns the size of a stream, as far as it is known. */
-const spaceOf = (name: string, stream: StreamSurvey | undefined): KeptStream => {
-  const { config, state } = stream?.info ?? {}
+const spaceOf = (name: string, info: StreamInfo | undefined): KeptStream => {
+  const { config, state } = info ?? {}
   return {
     name,
     maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined,
@@ -55,16 +58,20 @@ const bytesOf = (
   return sum
 }
 
-/** @param others the limits of DEAD and of INTAKE; null for none. */
+/**
+ * @param sources the streams that EVENTS copies from.
+ * @param others the limits of DEAD and of INTAKE; null for none.
+ */
 export const surveySpace = (
   names: Names,
   partitions: ReadonlyArray<number>,
   streams: ReadonlyMap<string, StreamSurvey>,
+  sources: ReadonlyArray<StreamInfo>,
   others: { readonly deadBytes: number | null; readonly intakeBytes: number | null }
 ): RoomSurvey => {
-  const events = spaceOf(names.events, streams.get(names.events))
+  const events = spaceOf(names.events, streams.get(names.events)?.info)
   const own = streams.get(names.ownEvents)
-  const history = spaceOf(names.history, streams.get(names.history))
+  const history = spaceOf(names.history, streams.get(names.history)?.info)
   const limits = waitingRooms({
     eventBytes: events.room.limitBytes ?? -1,
     historyBytes: history.room.limitBytes ?? -1,
@@ -77,7 +84,10 @@ export const surveySpace = (
   })
   return {
     ...{ events, history },
-    ...(own === undefined ? {} : { ownEvents: spaceOf(names.ownEvents, own) }),
+    ...(own === undefined ? {} : { ownEvents: spaceOf(names.ownEvents, own.info) }),
+    tenantEvents: sources
+      .filter(({ config }) => names.tenantOf(config.name) !== undefined)
+      .map((info) => spaceOf(info.config.name, info)),
     queues: filled(names.deliveries, limits.queues),
     backlogs: filled(names.backlog, limits.backlogs)
   }

@@ -303,7 +303,7 @@ export const readSurvey = Effect.gen(function* () {
       { concurrency: "unbounded" }
     )
   const { roster, incoming, sources, writeErrors } = workers
-  const room = surveySpace(names, range(count), byName, {
+  const room = surveySpace(names, range(count), byName, sources?.streams ?? [], {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })
@@ -323,7 +323,7 @@ export const readSurvey = Effect.gen(function* () {
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
     events: routed,
     dead: letters,
-    sources: sources ?? [],
+    sources: sources?.divergences ?? [],
     change: record.change,
     partitions: partitions.map((partition) => {
       const owner = roster?.leases.get(partition.partition)?.said.worker ?? null

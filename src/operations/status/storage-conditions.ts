@@ -39,6 +39,20 @@ const fullEvents = (at: number, { maxAge, name, room }: KeptStream, flag: string
   return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init ${flag}\` to make room sooner`
 }
 
+/** Whose stream is full learns it from the broker's refusals; the operator sees it here only. */
+const fullTenants = (at: number, streams: ReadonlyArray<KeptStream>): ReadonlyArray<Bounded> => {
+  const share = ({ room: { bytes, limitBytes } }: KeptStream) => (bytes ?? 0) / (limitBytes ?? 1)
+  const used = streams.some(({ room }) => isUsed(room, full)) ? full : filling
+  const [fullest, ...others] = streams
+    .filter(({ room }) => isUsed(room, used))
+    .sort((a, b) => share(b) - share(a))
+  if (fullest === undefined) return []
+  const further =
+    others.length === 0 ? "" : `; so it is with ${plural(others.length, "other tenant")}`
+  const text = `${fullEvents(at, fullest, "--tenant-bytes")}, for all tenants${further}`
+  return [{ code: "events-full", text, of: fullest.room }]
+}
+
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
 const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Condition> => {
   const { maxAge, name, room } = history
@@ -173,6 +187,7 @@ export const storageConditions = (survey: Survey): Conditions => {
             of: ownEvents.room
           }
         ]),
+    ...fullTenants(at, room.tenantEvents ?? []),
     { code: "dead-letters-full", text: deadText, of: dead },
     { code: "storage-full", text: storageText, of: account }
   ]

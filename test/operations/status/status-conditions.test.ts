@@ -285,6 +285,21 @@ describe("what is not as it should be", () => {
       texts(withOwn)[0] ?? "",
       /^PETREL_OWN_EVENTS is 99.6% full .*`petrel init --tenant-bytes`/
     )
+    const tenantEvents = [0.5, 0.9, 0.99, 0.97].map((share, index) => ({
+      ...{ name: `PETREL_EVENTS_t${index}`, maxAge: events.maxAge },
+      room: { ...events.room, bytes: share * 1024 ** 3, limitBytes: 1024 ** 3 }
+    }))
+    const withTenants = (streams: typeof tenantEvents): Survey => ({
+      ...busy,
+      room: { ...busy.room, tenantEvents: streams }
+    })
+    assert.deepStrictEqual(codes(withTenants(tenantEvents.slice(0, 1))), [[], []])
+    assert.deepStrictEqual(codes(withTenants(tenantEvents.slice(0, 2))), [[], ["events-full"]])
+    assert.deepStrictEqual(codes(withTenants(tenantEvents)), [["events-full"], []])
+    assert.match(
+      texts(withTenants(tenantEvents))[0] ?? "",
+      /^PETREL_EVENTS_t2 is 99% full .*for all tenants; so it is with 1 other tenant$/
+    )
     assert.deepStrictEqual(codes(withEvents({ limitBytes: null })), [[], ["events-unbounded"]])
     const shortened = { ...history, room: { ...history.room, bytes: history.room.limitBytes } }
     assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
