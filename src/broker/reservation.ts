@@ -73,10 +73,14 @@ export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20
  * Fails unless the broker has the servers and the room for all streams together, before the first is
  * made. A cluster checks each stream by what its servers reported some seconds ago, and would reserve
  * more than they have.
+ *
+ * @param remedyOf says what to do, given the flag of `petrel init` for the largest stream.
  */
 export const checkReservations = Effect.fnUntraced(function* (
   items: ReadonlyArray<StreamSpec>,
-  replicas: number
+  replicas: number,
+  remedyOf = (flag: string) =>
+    `reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
 ) {
   const { names, server } = yield* Broker
   const needs = yield* Effect.forEach(items, needOf, { concurrency: 8 })
@@ -109,7 +113,7 @@ export const checkReservations = Effect.fnUntraced(function* (
     Effect.catchIf(isStorageShort, () =>
       Effect.fail(
         new NoRoomError({
-          message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
+          message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: ${remedyOf(flag)}`
         })
       )
     )

@@ -9,6 +9,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
+import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { originStreams } from "../../src/domain/backlog-message.ts"
 import type { IncomingEvent } from "../../src/domain/intake.ts"
@@ -21,6 +22,7 @@ import { backUp } from "../../src/operations/backup/backup.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
 import { cameThroughBacklog, cameThroughQueue } from "../../src/operations/backup/tail.ts"
+import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
 import { quiet } from "../kit/consistency.ts"
@@ -577,6 +579,41 @@ describe("a restore", () => {
     })
   )
 
+  scenario("refuses a broker with too little room, or whose streams take its subjects", (place) =>
+    Effect.gen(function* () {
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      /** What a restore, or only a look, says and refuses. */
+      const refusals = (server: TestServer) =>
+        Effect.forEach([["--dry-run"], []], (flags) =>
+          Effect.map(
+            run("restore", directory, ...flags, ...flagsOf(place, server)),
+            ({ code, err }) => {
+              assert.strictEqual(code, 1)
+              return err.join("\n")
+            }
+          )
+        )
+      const small = yield* serverWith(`
+        accounts { A { jetstream: { max_file: 1KB }, users: [ { user: a, password: a } ] } }
+        no_auth_user: a`)
+      for (const said of yield* refusals(small)) {
+        assert.match(said, /the streams need .* raise the account's max_file/)
+        assert.notInclude(said, "petrel init")
+      }
+      const other = yield* otherServer
+      const { subjects } = (yield* Broker).names
+      const foreign = { name: "FOREIGN", subjects: [subjects.eventsOf("acme")] }
+      const addForeign = Effect.flatMap(natsClients, ({ ask, jsm }) =>
+        ask("make it", () => jsm.streams.add(foreign))
+      )
+      yield* at(place, other, addForeign)
+      for (const said of yield* refusals(other))
+        assert.match(said, /the stream FOREIGN on this broker takes subjects that \S*EVENTS needs/)
+      assert.deepStrictEqual(yield* at(place, other, streams), [foreign.name])
+    })
+  )
+
   scenario("that is killed is not taken for an installation, and begins anew", (place) =>
     Effect.gen(function* () {
       const hook = yield* receiver()
@@ -646,6 +683,9 @@ describe("a restore", () => {
       const most = flagsOf(place, { url: other.url.replace("//", "//most:most@") })
       const first = yield* run("restore", directory, ...most)
       assert.strictEqual(first.code, 1, first.out.join("\n"))
+      const status = yield* at(place, other, Effect.map(readSurvey, conditionsOf))
+      const closed = status.problems.find(({ code }) => code === "stream-closed")
+      assert.match(closed?.text ?? "", /INTAKE .* nothing that is published.*`petrel restore`/)
       const published = at(place, other, publish("late"))
       assert.include(`${yield* Effect.flip(published)}`, "jetstream is not enabled")
       const planned = yield* run("restore", directory, "--dry-run", ...flags)

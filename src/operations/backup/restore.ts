@@ -129,6 +129,42 @@ const checkEmpty = Effect.fnUntraced(function* ({ streams }: Manifest) {
   })
 })
 
+/**
+ * Fails where streams of somebody else take subjects that the installation needs. The broker would
+ * refuse them at the last step only, when all is there.
+ */
+const checkSubjects = Effect.fnUntraced(function* (
+  copied: ReadonlyArray<CopiedStream>,
+  config: (stream: CopiedStream) => StreamConfig
+) {
+  for (const account of ["streams", "access"] as const) {
+    const streams = copied.filter((stream) => stream.account === account).map(config)
+    if (streams.length > 0) yield* inAccountOf({ account }, checkSubjectsHere(streams))
+  }
+})
+
+const checkSubjectsHere = Effect.fnUntraced(function* (streams: ReadonlyArray<StreamConfig>) {
+  const { names, streamNames } = yield* Broker
+  if ((yield* streamNames("list the streams")).every(names.isOwn)) return
+  for (const { name, subjects = [] } of streams)
+    for (const subject of subjects) {
+      const taking = yield* streamNames("list the streams that take a subject", subject)
+      const other = taking.find((one) => !names.isOwn(one))
+      if (other !== undefined)
+        return yield* new BackupError({
+          message: `the stream ${other} on this broker takes subjects that ${name} needs (${subject}): give it other subjects or remove it, or restore to an empty broker`
+        })
+    }
+})
+
+/** Says first that the files are whole, where only that and the broker are checked. */
+const wholeIf =
+  (dryRun: boolean) =>
+  <E>(error: E): E | BackupError =>
+    dryRun && error instanceof BackupError
+      ? new BackupError({ message: `all files of the backup are whole, but ${error.message}` })
+      : error
+
 const decodeConfig = Schema.decodeUnknownSync(
   Schema.StructWithRest(Schema.Struct({ name: Schema.String, num_replicas: Schema.Int }), [
     Schema.Record(Schema.String, Schema.Unknown)
@@ -260,16 +296,11 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   )
   // Whether a backup is whole can be asked where the installation itself is, too.
   if (dryRun) yield* checkFiles
-  const resumed =
-    !lackedLastStep &&
-    (yield* Effect.mapError(checkEmpty(manifest), (error) =>
-      dryRun && error instanceof BackupError
-        ? new BackupError({ message: `all files of the backup are whole, but ${error.message}` })
-        : error
-    ))
+  const config = (stream: CopiedStream) => configOf(stream, replicas)
+  const resumed = !lackedLastStep && (yield* Effect.mapError(checkEmpty(manifest), wholeIf(dryRun)))
+  yield* Effect.mapError(checkSubjects(streams, config), wholeIf(dryRun))
   if (!dryRun) yield* checkFiles
 
-  const config = (stream: CopiedStream) => configOf(stream, replicas)
   const counted = {
     manifest,
     resumed,
@@ -292,7 +323,9 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     streams
       .filter(({ account }) => account === "streams")
       .map((stream) => ({ stream: config(stream) })),
-    copies
+    copies,
+    () =>
+      "a restore reserves what the installation did: raise the account's max_file or the broker's max_file_store"
   )
   if (dryRun) {
     const tookMs = (yield* Clock.currentTimeMillis) - startedAt

@@ -45,6 +45,18 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
   ]
 }
 
+/** They are closed while a restore makes them, or `petrel init` moves their subjects to another. */
+const aboutClosed = ({ streams }: Survey): ReadonlyArray<Condition> => {
+  const closed = streams.filter(
+    ({ info, name }) => info?.config.subjects?.join().endsWith(`.removed.${name}`) === true
+  )
+  return conditionIf(
+    closed.length > 0,
+    "stream-closed",
+    `${namesText(closed.map(({ name }) => name))} ${closed.length === 1 ? "stores" : "store"} nothing that is published, as the last step of a restore, or of a conversion to tenants' streams, is missing: run the same \`petrel restore\`, or \`petrel init --tenant-streams\`, again`
+  )
+}
+
 /** What is said of endpoints is not complete where they were not counted. A missing stream is a problem of its own. */
 const aboutUncounted = ({ endpoints, streams }: Survey): ReadonlyArray<Condition> =>
   conditionIf(
@@ -225,6 +237,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
   return {
     problems: [
       ...aboutStreams(survey),
+      ...aboutClosed(survey),
       ...aboutLostEndpoints(survey),
       ...aboutSources(survey),
       ...silent.problems,

@@ -156,13 +156,23 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is a stream that takes nothing, as a restore or a conversion was broken off", () => {
+    const taking = (name: string, ...subjects: ReadonlyArray<string>) =>
+      led({ name, info: { config: { subjects } } as StreamInfo })
+    const open = { ...busy, streams: [taking("PETREL_EVENTS", "events.>"), taking("PETREL_DEAD")] }
+    assert.deepStrictEqual(codes(open), [[], []])
+    const closed = { ...busy, streams: [taking("PETREL_EVENTS", "petrel.removed.PETREL_EVENTS")] }
+    assert.deepStrictEqual(codes(closed), [["stream-closed"], []])
+    assert.match(texts(closed)[0] ?? "", /^PETREL_EVENTS stores nothing .*`petrel restore`/)
+  })
+
   it("is a source that is not heard of, though nothing of it is said to be missing", () => {
     const quietFor = (seconds: number) => {
       const sources = [
         { name: "PETREL_EVENTS_acme", lag: 0, active: seconds * 1e9 },
         { name: "PETREL_OWN_EVENTS", lag: 0, active: 9e8 }
       ]
-      return { ...busy, streams: [led({ info: { sources } as StreamInfo })] }
+      return { ...busy, streams: [led({ info: { config: {}, sources } as StreamInfo })] }
     }
     assert.deepStrictEqual(codes(quietFor(4)), [[], []])
     assert.deepStrictEqual(codes(quietFor(15)), [[], ["source-silent"]])
