@@ -1,9 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
-import { unheardTenants } from "../../src/broker/tenant-streams.ts"
+import { inAccountOf, unheardTenants } from "../../src/broker/tenant-streams.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { readRepeat, repeatOf } from "../../src/domain/origin.ts"
 import { audit } from "../../src/history/audit/audit.ts"
@@ -100,6 +101,18 @@ describe("tenants with streams of their own", () => {
         )
       }),
     { ...withTenants, tenantBytes: 1024 * 1024 }
+  )
+
+  story("are audited without another one whose stream is gone, which an audit of all names", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const name = names.tenantEvents("acme")
+      yield* inAccountOf("acme", (jsm) => Effect.promise(() => jsm.streams.delete(name)))
+      const { message } = yield* Effect.flip(audit({}))
+      assert.match(message, /the account of acme must answer.*`petrel audit --tenant` of another/)
+      const { judgement } = yield* audit({ tenant: "globex" })
+      assert.strictEqual(judgement.verdict, "clean")
+    })
   )
 
   for (const restarted of [false, true])

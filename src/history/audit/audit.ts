@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
 import { readRestored } from "../../broker/installation.ts"
 import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
 import { seeStream } from "../../broker/scan.ts"
@@ -132,7 +133,14 @@ const divergedSources = Effect.fnUntraced(function* (
       ...(isEvents ? { to: lastEvent } : {}),
       isWanted: (source) => (names.tenantOf(source) ?? tenant) === tenant || tenant === undefined
     })
-    for (const error of found.unread.values()) return yield* error
+    for (const [source, { cause }] of found.unread) {
+      const owner = names.tenantOf(source)
+      const remedy =
+        owner === undefined
+          ? ""
+          : ` (the account of ${owner} must answer, as nats.conf shows; \`petrel audit --tenant\` of another tenant needs it not)`
+      return yield* new BrokerError({ operation: `look at the source ${source}${remedy}`, cause })
+    }
     if (found.divergences.length === 0) compared.set(stream, found.next)
     for (const divergence of found.divergences) {
       const { from, source, start } = divergence
