@@ -84,7 +84,7 @@ export const petrel = Command.make("petrel").pipe(
     accessCreds: credentialFile("access-creds", "NATS_ACCESS_CREDS", "That user's credentials"),
     accessNkey: credentialFile("access-nkey", "NATS_ACCESS_NKEY", "That user's seed"),
     json: Flag.Boolean("json").pipe(
-      Flag.withDescription("Print one JSON object a line"),
+      Flag.withDescription("Print one JSON object per line"),
       Flag.withDefault(false),
       Flag.withoutNegation
     ),

@@ -41,7 +41,7 @@ export const settingsReference = (): string =>
   [
     "# Settings",
     "",
-    "This page is for whoever configures endpoints and tenants: every setting, its default, how to unset it, and what the history records of it. `PUT` and `PATCH` of an endpoint take these names ([openapi.json](openapi.json)); [commands.md](commands.md) has the flags of `petrel endpoint add` and `set` and of `petrel tenant set`. A change leaves all settings that it does not name unchanged. `npm run reference` makes this page from the tables in `src/domain/settings`.",
+    "This page is for anyone who configures endpoints and tenants: every setting, its default, how to unset it, and what the history records of it. `PUT` and `PATCH` of an endpoint take these names ([openapi.json](openapi.json)); [commands.md](commands.md) has the flags of `petrel endpoint add` and `set` and of `petrel tenant set`. A change leaves all settings that it does not name unchanged. `npm run reference` makes this page from the tables in `src/domain/settings`.",
     "",
     "## Of an endpoint",
     "",

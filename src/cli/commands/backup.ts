@@ -63,9 +63,9 @@ export const backup = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Copy an installation into a folder while it works"),
+  Command.withDescription("Copy an installation into a folder while it runs"),
   Command.withExamples([
-    { command: "petrel backup /var/backups/petrel/monday", description: "Workers go on meanwhile" }
+    { command: "petrel backup /var/backups/petrel/monday", description: "Workers keep running" }
   ])
 )
 
@@ -158,7 +158,10 @@ export const restore = Command.make(
 ).pipe(
   Command.withDescription("Make an installation from a backup, on a broker that has none"),
   Command.withExamples([
-    { command: "petrel restore /var/backups/petrel/monday --dry-run", description: "Is it whole?" },
+    {
+      command: "petrel restore /var/backups/petrel/monday --dry-run",
+      description: "Is it intact?"
+    },
     { command: "petrel restore /var/backups/petrel/monday", description: "To an empty broker" }
   ])
 )

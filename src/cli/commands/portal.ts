@@ -87,7 +87,7 @@ const link = Command.make(
     ).pipe(maybe),
     readOnly: isSet("read-only", "Its pages show, and change nothing"),
     name: textFlag("name", "TEXT", "Whom it is for"),
-    brand: textFlag("brand", "TEXT", "The name that its pages are headed with"),
+    brand: textFlag("brand", "TEXT", "The name at the head of its pages"),
     colour: textFlag("colour", "COLOUR", "The colour of its links and buttons, such as #0b63ce"),
     logo: textFlag("logo", "FILE", "A PNG, WebP, JPEG or SVG image of 24 kB at most"),
     console: consoleFlag,
@@ -133,7 +133,7 @@ const link = Command.make(
 )
 
 export const portal = Command.make("portal").pipe(
-  Command.withDescription("Pages for those who own endpoints"),
+  Command.withDescription("Pages for owners of endpoints"),
   Command.withSubcommands([link])
 )
 

@@ -64,12 +64,12 @@ const endpoints = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Rebuild from the history the endpoints and settings of tenants that were lost with their bucket. Secrets, values of headers and paths of URLs are not in the history: an endpoint that lacks one is named, and paused until somebody has set it."
+    "Rebuild from the history the endpoints and settings of tenants that were lost with their bucket. Secrets, values of headers and paths of URLs are not in the history: an endpoint for which one is missing is named, and paused until somebody sets it."
   )
 )
 
 /** Commands that rebuild data from the history. */
 export const rebuild = Command.make("rebuild").pipe(
-  Command.withDescription("Rebuild from the history what was lost or damaged"),
+  Command.withDescription("Rebuild lost or damaged state from the history"),
   Command.withSubcommands([health, endpoints])
 )

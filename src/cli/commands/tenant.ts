@@ -206,7 +206,7 @@ const set = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Change what is given, and leave the rest"),
+  Command.withDescription("Change the given settings, and leave the rest"),
   Command.withExamples([
     {
       command: "petrel tenant set acme --host-cap 20",

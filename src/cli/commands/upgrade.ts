@@ -58,9 +58,9 @@ export const upgrade = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Raise the feature level, once all workers and consoles are of this version: it may then store what the version before could not read"
+    "Raise the feature level, once all workers and consoles are of this version: it may then store data that the previous version cannot read"
   ),
-  Command.withShortDescription("Raise the feature level after all processes were replaced"),
+  Command.withShortDescription("Raise the feature level once all processes are replaced"),
   Command.withExamples([
     {
       command: "petrel upgrade --dry-run",

@@ -853,7 +853,7 @@ export interface Operations {
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
-     * Let the deliveries of a paused or suspended endpoint go on
+     * Resume the deliveries of a paused or suspended endpoint
      *
      * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
@@ -916,7 +916,7 @@ export interface Operations {
       readonly id: string
     }, options?: CallOptions): Promise<Source>
     /**
-     * Let a provider's webhooks come in
+     * Receive a provider's webhooks
      *
      * Scope: endpoints:write. Refused with conflict.
      */

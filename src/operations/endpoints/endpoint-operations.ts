@@ -265,7 +265,7 @@ const pause = operation("pause", "POST", `${one}/pause`, {
 
 const resume = operation("resume", "POST", `${one}/resume`, {
   scope: "endpoints:write",
-  summary: "Let the deliveries of a paused or suspended endpoint go on",
+  summary: "Resume the deliveries of a paused or suspended endpoint",
   ...state,
   within: ({ params }) => params.id,
   run: ({ headers, params }) =>

@@ -136,7 +136,7 @@ const get = operation("get", "GET", one, {
 
 const add = operation("add", "POST", one, {
   scope: "endpoints:write",
-  summary: "Let a provider's webhooks come in",
+  summary: "Receive a provider's webhooks",
   hasRevision: true,
   params: name,
   payload: New,

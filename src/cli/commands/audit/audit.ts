@@ -180,7 +180,7 @@ export const audit = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Show that every event reached every endpoint it was for, or what became of it, from the streams and nothing else. Exit 0 only if nothing is missing or contradictory."
+    "Show from the streams alone whether every event reached every endpoint that wanted it, and if not, why. Exit 0 only if nothing is missing or contradictory."
   ),
   Command.withShortDescription("Check whether every event reached every endpoint")
 )

@@ -106,7 +106,7 @@ const list = Command.make(
   Command.withExamples([
     { command: "petrel dead list --endpoint acme/billing --status 5xx --since 1h" },
     { command: "petrel dead list --reason deadline --reason attempts", description: "Either" },
-    { command: "petrel dead list --open", description: "What nobody has taken care of yet" },
+    { command: "petrel dead list --open", description: "Those that nobody has sent again" },
     { command: "petrel dead list --limit 20", description: "The newest 20, the newest one last" }
   ])
 )

@@ -197,7 +197,7 @@ const deliveryResend = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send a delivery once more, even one that succeeded, in a round of its own: the same id and bytes, attempts counted from 1"
+    "Send a delivery once more, even one that succeeded, in a new round: the same id and bytes, attempts counted from 1"
   ),
   Command.withShortDescription("Send a delivery once more"),
   Command.withExamples([{ command: "petrel delivery resend acme.invoice-42.billing" }])
@@ -312,7 +312,7 @@ export const endpointRetryNow = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Let all waiting deliveries of an endpoint go on now, as after a fix: within its cap, rate and ramp, beginning with a probe if its circuit is open"
+    "Try all waiting deliveries of an endpoint now, for example after a fix: within its cap, rate and ramp, beginning with a probe if its circuit is open"
   ),
   Command.withShortDescription("Try all waiting deliveries of an endpoint now"),
   Command.withExamples([

@@ -55,9 +55,9 @@ export const recover = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send again all that failed at an endpoint since a time: what waits for its next attempt goes on now, and dead letters are sent again, each delivery once"
+    "Send again everything that failed at an endpoint since a time: waiting deliveries are tried now, and dead letters are sent again, each delivery once"
   ),
-  Command.withShortDescription("Send again all that failed since a time"),
+  Command.withShortDescription("Send again everything that failed since a time"),
   Command.withExamples([
     { command: "petrel endpoint recover acme/billing --since '2 hours' --dry-run" },
     { command: "petrel endpoint recover acme/billing --since 2026-03-04T10:30:00Z" }

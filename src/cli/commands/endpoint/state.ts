@@ -58,7 +58,7 @@ export const resume = Command.make(
       (state) => `is neither paused nor suspended: ${state}`
     )
   })
-).pipe(Command.withDescription("Let the deliveries of a paused or suspended endpoint go on"))
+).pipe(Command.withDescription("Resume the deliveries of a paused or suspended endpoint"))
 
 export const enable = Command.make(
   "enable",

@@ -179,7 +179,7 @@ export const set = Command.make(
       ].join("\n")
     )
   })
-).pipe(Command.withDescription("Change what is given, and leave the rest"))
+).pipe(Command.withDescription("Change the given settings, and leave the rest"))
 
 const encodeRotated = jsonOf(RotatedEndpoint)
 

@@ -270,8 +270,6 @@ const migrate = Command.make(
 
 /** Looks after the inbox of a program that receives with petrel/receiver. */
 export const inbox = Command.make("inbox").pipe(
-  Command.withDescription(
-    "Look after the inbox of a program that receives webhooks (petrel/receiver)"
-  ),
+  Command.withDescription("Manage the inbox of a program that receives webhooks (petrel/receiver)"),
   Command.withSubcommands([list, show, retry, resolve, migrate])
 )

@@ -78,7 +78,7 @@ export const ingest = Command.make(
     yield* serve.pipe(Effect.scoped, Effect.provide(connectedToServe), untilStopped)
   })
 ).pipe(
-  Command.withDescription("Take in webhooks of providers, until told to stop"),
+  Command.withDescription("Receive webhooks from providers, until told to stop"),
   Command.withExamples([
     { command: "petrel ingest --listen :8088" },
     {

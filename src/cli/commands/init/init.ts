@@ -109,7 +109,7 @@ const flags = {
   tenants: Flag.String("tenant-streams").pipe(
     Flag.withMetavar("TENANTS"),
     Flag.withDescription(
-      "Tenants, with commas, whose events come from a stream in an account of their own (nats.conf shows it), besides those that have one"
+      "Tenants, separated by commas, that get a stream for their events in their own account (nats.conf shows it), besides those that have one"
     ),
     Flag.filterMap(
       (text) => {

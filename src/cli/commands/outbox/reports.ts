@@ -46,7 +46,7 @@ export const status = Command.make(
       for (const line of makeTable(headings).lines(outboxes.map(rowOf(now)))) yield* print(line)
     }
   })
-).pipe(Command.withDescription("Show what the relays of all outboxes say of them"))
+).pipe(Command.withDescription("Show the state of all outboxes, as their relays report it"))
 
 /** Forgets an outbox that no longer exists. */
 export const forget = Command.make(

@@ -127,7 +127,7 @@ const flags = {
     [200, 599]
   ),
   retryAfter: boundedFlag("retry-after", "SECONDS", "Sent with each failure", [0, 31_536_000]),
-  delay: duration("delay", "Holds each answer back for so long"),
+  delay: duration("delay", "Hold each answer back for this long"),
   drop: isSet("drop", "Close the connection instead of answering"),
   forward: receiverUrlFlag(
     "forward",

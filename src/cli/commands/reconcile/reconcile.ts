@@ -144,9 +144,9 @@ export const reconcile = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Compare what a provider says it has sent with what came in, and fetch what is missing. It is stored as if it had come in, and delivered like any event."
+    "Compare a provider's list of events with those that came in, and fetch the missing ones. They are stored as if they had come in, and delivered like any event."
   ),
-  Command.withShortDescription("Find what a provider has sent that never came in, and fetch it"),
+  Command.withShortDescription("Find events of a provider that never came in, and fetch them"),
   Command.withExamples([
     { command: "petrel reconcile acme/stripe --since 24h --api-key-file stripe.key" },
     { command: "petrel reconcile acme/stripe --since 3d --webhook-id we_1PX --dry-run" },

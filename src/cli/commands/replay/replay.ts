@@ -176,9 +176,9 @@ export const replay = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send events of the past to one endpoint, at its pace, under the ids they had. If it is interrupted, run the same command again: it continues"
+    "Send past events to one endpoint, at its pace, under the ids they had. If it is interrupted, run the same command again: it continues"
   ),
-  Command.withShortDescription("Send events of the past to one endpoint"),
+  Command.withShortDescription("Send past events to one endpoint"),
   Command.withExamples([
     { command: "petrel replay --to acme/billing --since 2d --types 'invoice.>' --dry-run" },
     {

@@ -44,7 +44,7 @@ const secretFlags = {
   secret: textFlag(
     "secret",
     "SECRET|-",
-    "The same from standard input; a secret that stands here is visible to other users of the machine"
+    "The same from standard input; a secret given here is visible to other users of the machine"
   )
 }
 
@@ -52,7 +52,7 @@ const settingFlags = {
   tolerance: textFlag(
     "tolerance",
     "DURATION",
-    "How far the signed time may be off (default: what is usual for the provider)"
+    "How far the signed time may be off (default: the provider's usual one)"
   ),
   publicUrl: textFlag(
     "public-url",
@@ -196,7 +196,7 @@ const add = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Let a provider's webhooks come in"),
+  Command.withDescription("Receive a provider's webhooks"),
   Command.withExamples([
     { command: "petrel source add acme/stripe --provider stripe --secret-file stripe.secret" },
     { command: "petrel source add acme/hub --provider github --secret - --rate 200/s" },
@@ -209,11 +209,11 @@ const add = Command.make(
 
 /** What the flags say that remove a setting. */
 const removals = {
-  tolerance: "Back to what is usual for the provider",
+  tolerance: "Back to the provider's usual one",
   publicUrl: "The URL is not known",
   webhookId: "Its name at the provider is not known",
   verifyToken: "Nothing is repeated to the provider",
-  scheme: "Back to what is usual for the provider",
+  scheme: "Back to the provider's usual one",
   rate: "As many requests as come",
   apiKey: "Without credentials for the provider's API",
   apiUrl: "Back to the provider's own",
@@ -250,7 +250,7 @@ const set = Command.make(
     yield* report(encodeView(changed), `${sourceLabel(name)} is changed`)
   })
 ).pipe(
-  Command.withDescription("Change what is given, and leave the rest"),
+  Command.withDescription("Change the given settings, and leave the rest"),
   Command.withExamples([
     { command: "petrel source set acme/stripe --rate 200/s" },
     { command: "petrel source set acme/stripe --reconcile 1h --api-key-file stripe.key" },
@@ -324,7 +324,9 @@ const remove = Command.make(
     const removed = yield* Effect.provide(removeSource(name, by), connected)
     yield* report(removed, `${sourceLabel(name)} is removed: what comes from now on is refused`)
   })
-).pipe(Command.withDescription("Remove a source: what its provider sends is refused from then on"))
+).pipe(
+  Command.withDescription("Remove a source: requests of its provider are refused from then on")
+)
 
 export const source = Command.make("source").pipe(
   Command.withDescription("Providers whose webhooks come in"),
