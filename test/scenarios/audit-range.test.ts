@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { audit, examine } from "../../src/history/audit/audit.ts"
@@ -19,22 +19,11 @@ import {
 import { gate } from "../kit/gate.ts"
 import { onServer } from "../kit/scenario.ts"
 import { delivered } from "./delivered.ts"
+import { later } from "./later.ts"
 
 const { scenario } = onServer()
 
 const minutes = 60_000
-
-/** Runs as it would so much later, ms. */
-const later = <A, E, R>(ms: number, effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const real = yield* Clock.Clock
-    const now = () => real.currentTimeMillisUnsafe() + ms
-    const clock: Clock.Clock = Object.create(real, {
-      currentTimeMillis: { value: Effect.sync(now) },
-      currentTimeMillisUnsafe: { value: now }
-    })
-    return yield* Effect.provideService(effect, Clock.Clock, clock)
-  })
 
 const found = Effect.map(audit({}), ({ judgement }) => ({
   unreached: judgement.events.unreached,

@@ -23,6 +23,7 @@ import {
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { delivered } from "./delivered.ts"
+import { later } from "./later.ts"
 
 const { scenario } = onServer()
 
@@ -82,6 +83,20 @@ describe.concurrent("a watch", () => {
       yield* watch.looks(2)
       assert.deepStrictEqual(watch.raised, [])
       assert.strictEqual(watch.verdicts.at(-1), "clean")
+    })
+  )
+
+  scenario("does not call missing what waits for a router, however long", () =>
+    Effect.gen(function* () {
+      yield* delivered(3)
+      yield* publishMany(2, "invoice.late")
+      const watch = yield* later(16 * 60_000, watching)
+      yield* watch.looks(2)
+      assert.strictEqual(watch.verdicts.at(-1), "problems", "it does say that they wait")
+      assert.deepStrictEqual(watch.raised, [])
+      yield* acknowledgeEvents(2)
+      yield* watch.looks(2)
+      assert.lengthOf(watch.raised, 2)
     })
   )
 

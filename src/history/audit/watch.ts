@@ -10,7 +10,7 @@ import { examine } from "./audit.ts"
 import { openReading } from "./audit-reading.ts"
 import { type Judgement, judge } from "./judgement.ts"
 import type { AuditProblem } from "./problem.ts"
-import { type AuditRange, readReach } from "./reach.ts"
+import { type AuditRange, type AuditReach, readReach } from "./reach.ts"
 
 /** A delivery or an event that should have ended long ago, as the `missing` fact names it. */
 export interface Raised {
@@ -72,16 +72,20 @@ const factOf = (
 
 /**
  * Audits continuously: reads what was stored since the last look, at an interval (ms). Appends a
- * `missing` fact for each delivery that should have ended and each event that was not routed, once
- * even if several audits watch, so that subscribers to failures receive it. If the broker loses the
+ * `missing` fact for each delivery that should have ended and each event that the router has finished
+ * without a plan, once even if several audits watch, so that subscribers to failures receive it. If the broker loses the
  * end of a stream that was read, everything is read anew.
  */
 export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
     const facts = yield* Facts
     let reading = yield* openReading(yield* readReach(range))
-    const isNew = (problem: AuditProblem) =>
-      raisable.has(problem.kind) && !reading.ledger.raised.has(raisedName(aboutOf(problem)))
+    // What the router has not finished is stored and will be routed: nothing is missing, and the status
+    // says what it waits for.
+    const isNew = (problem: AuditProblem, { routerFloor }: AuditReach) =>
+      raisable.has(problem.kind) &&
+      !(problem.kind === "overdue" && (problem.eventSeq ?? 0) > routerFloor) &&
+      !reading.ledger.raised.has(raisedName(aboutOf(problem)))
     // A look that fails keeps what it has read: the next one continues from there.
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
@@ -90,7 +94,9 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       const lastEvent = Number.POSITIVE_INFINITY
       reading.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
       // Problems that are recorded already must not fill the list.
-      return yield* judge(reading, yield* examine(reading, reach), isNew)
+      return yield* judge(reading, yield* examine(reading, reach), (problem) =>
+        isNew(problem, reach)
+      )
     }).pipe(
       Effect.catchTag(
         "EndLost",
