@@ -41,7 +41,10 @@ const asEvents = (message: LiveMessage): Uint8Array => {
   }
 }
 
-/** Answers with failures until the client leaves, its token is revoked, or the server stops. */
+/**
+ * Answers with failures until the client leaves, its token is revoked, the server stops, or failures
+ * may have been missed.
+ */
 export const follow = Effect.fnUntraced(function* <R>(
   failures: Stream.Stream<LiveMessage, BrokerError, R>
 ) {
@@ -59,7 +62,7 @@ export const follow = Effect.fnUntraced(function* <R>(
   )
   const lines = Stream.make(bytes(`: following\nretry: ${reconnectMs}\n\n`)).pipe(
     Stream.concat(Stream.map(failures, asEvents)),
-    Stream.merge(beats),
+    Stream.merge(beats, { haltStrategy: "left" }),
     Stream.interruptWhen(Effect.raceFirst(Deferred.await(stopping), Effect.asVoid(invalid))),
     Stream.provideContext(context)
   )

@@ -9,7 +9,7 @@ import { startConsole } from "../kit/console.ts"
 import { store } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { onServer, outage } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
@@ -56,14 +56,18 @@ const following = Effect.fnUntraced(function* (
       heard.push(...blocks.flatMap(heardIn))
     }
   }
-  if (response.ok) read().catch(() => undefined)
+  let hasEnded = false
+  const ended = () => {
+    hasEnded = true
+  }
+  if (response.ok) read().then(ended, ended)
   const until = (holds: () => boolean) => eventually(Effect.sync(holds), (holds) => holds)
   const failures = () =>
     heard.filter(({ data, name }) => {
       if (name === "failure") assert.match(String(data.at), /^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/)
       return name === "failure"
     })
-  return { status: response.status, heard, failures, until }
+  return { status: response.status, heard, failures, hasEnded: () => hasEnded, until }
 })
 
 const failure: Fact = {
@@ -126,6 +130,31 @@ describe.concurrent("failures over HTTP", () => {
       assert.deepStrictEqual(none.heard[0], { name: undefined, id: String(seqs.at(-1)), data: {} })
       for (const odd of ["-1", "x", "1.5"])
         assert.strictEqual((yield* following(console, token, odd)).status, 400, odd)
+    })
+  )
+
+  outage("end where some may have been missed, and are sent to who comes back", (_, server) =>
+    Effect.gen(function* () {
+      const console = yield* startConsole()
+      const token = yield* console.token()
+      const first = yield* following(console, token)
+      yield* first.until(() => first.heard.length === 1)
+      yield* store(made(1))
+      yield* first.until(() => first.failures().length === 1)
+      yield* Effect.promise(() => server.restart())
+      yield* store(made(1))
+      yield* first.until(first.hasEnded)
+      const second = yield* eventually(
+        following(console, token, first.heard.at(-1)?.id),
+        ({ status }) => status === 200
+      )
+      yield* second.until(() => second.heard.some(({ name }) => name === undefined))
+      const { names, streamInfo } = yield* Broker
+      const { state } = yield* streamInfo("look", names.history)
+      // The first fact is that of the token.
+      assert.strictEqual(state.last_seq, 3)
+      const all = [...first.failures(), ...second.failures()].map(({ id }) => Number(id))
+      assert.deepStrictEqual(all, [2, 3])
     })
   )
 

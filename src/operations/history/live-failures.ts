@@ -2,8 +2,10 @@ import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readStream } from "../../broker/scan.ts"
+import type { Life } from "../../broker/wire.ts"
 import { answeredFact } from "../../history/fact-record.ts"
 import { parseFact } from "../../history/read.ts"
+import { timers } from "../../time/timers.ts"
 import type { LiveMessage } from "../operation.ts"
 import { readingHistory } from "./history-readings.ts"
 
@@ -11,6 +13,31 @@ import { readingHistory } from "./history-readings.ts"
 const maxWaiting = 1_000
 /** Failures of before that a follower gets that was away: the oldest ones. */
 export const maxMissed = 1_000
+
+/**
+ * How long the broker may be away until a stream ends, ms. It has usually restarted by then, and not
+ * every client comes back while this console can only refuse it.
+ */
+const awayMs = 10_000
+/** Pause between looks at the connection, ms. */
+const lookEveryMs = 500
+
+/**
+ * Waits until what is heard has a gap: there is another connection to the broker, or none for a while.
+ *
+ * @param began the connection that was listened on first.
+ */
+const connectionLost = (life: () => Life | undefined, began: Life | undefined) =>
+  Effect.suspend(() => {
+    let heardAt = timers.monotonicMs()
+    return Effect.repeat(Effect.sleep(lookEveryMs), {
+      until: () => {
+        const now = timers.monotonicMs()
+        if (life() === began) heardAt = now
+        return life() !== began && (life() !== undefined || now - heardAt >= awayMs)
+      }
+    })
+  })
 
 /** Which failures: of one tenant, or of one of its endpoints. (Default: all) */
 interface Followed {
@@ -79,7 +106,8 @@ const positionNow = Effect.gen(function* () {
 
 /**
  * Failures as the broker republishes them. Those that come while nobody listens are only in the
- * history; whoever takes them too slowly is told how many were dropped.
+ * history; whoever takes them too slowly is told how many were dropped. Ends where some may have been
+ * missed, as the connection to the broker was lost: whoever comes back is sent those.
  *
  * @param after the last fact that the follower knows: what it has missed since comes first, as far as
  *   the history has it, `maxMissed` at most. (Default: it has missed nothing)
@@ -87,7 +115,8 @@ const positionNow = Effect.gen(function* () {
 export const liveFailures = (followed: Followed, after: number | undefined) =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { flush, listen, names } = yield* Broker
+      const { flush, life, listen, names } = yield* Broker
+      const began = life()
       const { endpoint = "*", tenant = "*" } = followed
       const heard = yield* Queue.dropping<Msg>(maxWaiting)
       let dropped = 0
@@ -118,6 +147,8 @@ export const liveFailures = (followed: Followed, after: number | undefined) =>
         }),
         Stream.flatMap(Stream.fromIterable)
       )
-      return Stream.concat(Stream.fromIterable(before), later)
+      return Stream.concat(Stream.fromIterable(before), later).pipe(
+        Stream.interruptWhen(connectionLost(life, began))
+      )
     })
   )
