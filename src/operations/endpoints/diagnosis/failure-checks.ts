@@ -54,7 +54,7 @@ export const statusAdvice = (status: number, name: string, goesOn: boolean): str
   switch (status) {
     case 400:
     case 422:
-      return "The receiver does not accept the content: see its answer, and the body (`petrel dead show`); if it complains of the signature, see what is said of 401."
+      return "The receiver does not accept the content: compare its answer with the body that it got. If it complains of the signature, see what is said of 401."
     case 401:
     case 403:
       return `The receiver does not accept the signature or the credentials: compare its secret (\`petrel endpoint show ${name} --reveal\`), its header names with the endpoint's, and its clock with the time (a signature holds for some minutes), or make a new secret (\`petrel endpoint rotate ${name}\`).`
