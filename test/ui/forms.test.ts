@@ -216,44 +216,42 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
         await page.getByRole("link", { name: "Jobs" }).click()
         await page.getByRole("heading", { name: "Jobs" }).waitFor()
         assert.lengthOf(questions, 3)
-        // So with what is to be added, and with all other forms that save something.
-        for (const [name, path, text] of [
-          ["endpoints/new", "url", "https://example.com/hooks"],
-          ["sources/new", "webhookId", "hook-1"],
-          ["settings", "hostCap", "40"],
-          ["alerts", "deadLetters", "4"]
-        ] as const) {
+        const leaveAfter = async (
+          [name, path, text]: readonly [name: string, path: string, text: string],
+          leave: () => Promise<void>
+        ) => {
           answer = false
           const before = questions.length
           await page.goto(`${console.url}/ui/${name}?tenant=acme`)
           await field(page, path).fill(text)
-          await page.getByRole("link", { name: "Jobs" }).click()
+          await leave()
           assert.lengthOf(questions, before + 1, name)
           assert.strictEqual(await field(page, path).inputValue(), text)
+          assert.strictEqual(await tenant.inputValue(), "acme")
           answer = true
-          await page.getByRole("link", { name: "Jobs" }).click()
-          await page.getByRole("heading", { name: "Jobs" }).waitFor()
+          await leave()
         }
-        // So where another tenant is chosen, unless the form stays as it is.
         const tenant = page.getByLabel("tenant", { exact: true })
         const choose = async (name: string) => {
           await tenant.fill(name)
           await tenant.press("Enter")
         }
-        for (const [name, path, text] of [
+        const toSave = [
           ["settings", "hostCap", "40"],
           ["alerts", "deadLetters", "4"]
+        ] as const
+        // So with what is to be added, and with all other forms that save something.
+        for (const typed of [
+          ["endpoints/new", "url", "https://example.com/hooks"],
+          ["sources/new", "webhookId", "hook-1"],
+          ...toSave
         ] as const) {
-          answer = false
-          const before = questions.length
-          await page.goto(`${console.url}/ui/${name}?tenant=acme`)
-          await field(page, path).fill(text)
-          await choose("beta")
-          assert.lengthOf(questions, before + 1, name)
-          assert.strictEqual(await field(page, path).inputValue(), text)
-          assert.strictEqual(await tenant.inputValue(), "acme")
-          answer = true
-          await choose("beta")
+          await leaveAfter(typed, () => page.getByRole("link", { name: "Jobs" }).click())
+          await page.getByRole("heading", { name: "Jobs" }).waitFor()
+        }
+        // So where another tenant is chosen, unless the form stays as it is.
+        for (const typed of toSave) {
+          await leaveAfter(typed, () => choose("beta"))
           await page.waitForURL(/tenant=beta/)
         }
         const asked = questions.length
