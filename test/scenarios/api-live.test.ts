@@ -158,6 +158,19 @@ describe.concurrent("failures over HTTP", () => {
     })
   )
 
+  outage(
+    "end where the broker stays away, as a stream without an end says that it follows",
+    (_, server) =>
+      Effect.gen(function* () {
+        const console = yield* startConsole()
+        const stream = yield* following(console, yield* console.token())
+        yield* stream.until(() => stream.heard.length === 1)
+        yield* Effect.promise(() => server.kill9())
+        yield* stream.until(stream.hasEnded)
+        yield* Effect.promise(() => server.restart())
+      })
+  )
+
   scenario("say what a client has missed that it does not get", () =>
     Effect.gen(function* () {
       const { names } = yield* Broker
