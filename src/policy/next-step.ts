@@ -45,9 +45,10 @@ const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
  * A Retry-After lengthens the delay and never shortens it. It is not a draw.
  *
  * A status may have limits of its own, which count its answers in a row: an outage before them uses
- * up none. Their delays begin anew, stretched over the window, whose end the last attempt does not
- * miss. A Retry-After beyond it ends the delivery. Probes are no attempts of the row either, but the
- * row's window goes on: what is not found for so long is given up during an open circuit, too.
+ * up none. Their delays begin anew, stretched over the window. Neither its end nor an earlier
+ * deadline is missed by the last attempt. A Retry-After beyond the window ends the delivery. Probes
+ * are no attempts of the row either, but the row's window goes on: what is not found for so long is
+ * given up during an open circuit, too.
  *
  * A failed probe says nothing new about the delivery: only its deadline ends it, and the circuit
  * decides when it is its turn again. So an outage uses up no attempts, however long it lasts.
@@ -81,26 +82,43 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
     return dead("status-limit")
   const after = (made: number) =>
     delayAfter(attempt.schedule, { attempts: made, began: now, now, previous })
-  const lastAt = limited === undefined ? Number.POSITIVE_INFINITY : lastAttemptAt(limited)
+  const rowEnd = limited === undefined ? Number.POSITIVE_INFINITY : endOfRow(limited)
   let drawn: number | undefined
   let wait: number
   if (nextAllowedAt === undefined) {
     drawn = yield* after(attempts)
     if (drawn !== undefined && limited !== undefined) drawn = yield* after(limited.row.attempts)
     if (drawn === undefined) return dead("attempts")
-    wait = limited === undefined ? drawn : Math.min(stretched(drawn, limited), lastAt - now)
+    wait =
+      limited === undefined
+        ? drawn
+        : delayInRow(drawn, limited, { deadline: attempt.deadline, now })
   } else wait = Math.ceil(nextAllowedAt - now)
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
   const delay = Math.max(1, wait, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay
-  if (at > lastAt) return dead("status-limit")
+  if (at > rowEnd) return dead("status-limit")
   if (isPastDeadline(attempt, at)) return dead("deadline")
   const retry: NextStep = { _tag: "Retry", at, delay, ...(drawn === undefined ? {} : { drawn }) }
   return retry
 })
 
-const lastAttemptAt = ({ limit, row }: LimitedAnswer): number =>
-  row.since + Math.floor(limit.windowMs)
+const endOfRow = ({ limit, row }: LimitedAnswer): number => row.since + Math.floor(limit.windowMs)
 
-const stretched = (drawn: number, { limit }: LimitedAnswer): number =>
-  Math.ceil(drawn * limit.stretch)
+/** The part of a row's window that its last attempt keeps away from the deadline, at which none begins. */
+const marginOfDeadline = 0.01
+
+/** A delay after the last possible attempt is left as it is, and so leads past the end. */
+const delayInRow = (
+  drawn: number,
+  limited: LimitedAnswer,
+  { deadline, now }: { readonly deadline: number; readonly now: number }
+): number => {
+  const { limit } = limited
+  const lastAt = Math.min(
+    endOfRow(limited),
+    deadline - Math.ceil(limit.windowMs * marginOfDeadline)
+  )
+  const delay = Math.ceil(drawn * limit.stretch)
+  return now < lastAt ? Math.min(delay, lastAt - now) : delay
+}

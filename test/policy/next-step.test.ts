@@ -182,11 +182,27 @@ describe("a status with limits of its own", () => {
         const after = (attempts: number) => step({ policy: generous, attempts, limited })
         assert.deepInclude(yield* after(11), { _tag: "Retry", delay: 24 * minute })
         assert.deepStrictEqual(yield* after(16), { _tag: "Dead", reason: "attempts" })
-        const deadline = began + 20 * minute
-        assert.deepStrictEqual(yield* step({ policy: generous, limited, deadline }), {
-          _tag: "Dead",
-          reason: "deadline"
+      })
+  )
+
+  it.effect.each([
+    // attempts of the row, minutes since its first answer and to the deadline from there, what is next
+    [1, 0, 20, 16.4],
+    [4, 168, 360, 188.4],
+    [4, 359, 360, "status-limit"],
+    [4, 19, 20, "deadline"],
+    [4, 168, 363.6, 192]
+  ] as const)(
+    "after %i answers in %i min is tried again before a deadline at %i min: in %j min",
+    ([attempts, minutes, untilDeadline, next]) =>
+      Effect.gen(function* () {
+        const limited = { limit, row: row(attempts) }
+        const taken = yield* step({
+          ...{ policy: generous, attempts, limited, now: began + minutes * minute },
+          deadline: began + untilDeadline * minute
         })
+        if (typeof next === "string") assert.deepStrictEqual(taken, { _tag: "Dead", reason: next })
+        else assert.deepInclude(taken, { _tag: "Retry", delay: Math.round(next * minute) })
       })
   )
 
