@@ -323,8 +323,11 @@ describe.concurrent("a Retry-After", () => {
       const { pace } = yield* everything()
       assert.match(
         pace.join("\n"),
-        /asked to wait until .* unless you ignore it .*--ignore-retry-after/
+        /asked to wait until .* unless you ignore it .*retry-now acme\/hook --ignore-retry-after/
       )
+      const ignoring = { ignoreRetryAfter: true, dryRun: true }
+      const ignored = yield* retryEndpointNow(hook, ignoring, "test")
+      assert.notMatch(ignored.pace.join("\n"), /asked to wait/)
       assert.lengthOf(to.requests, 1)
     })
   )

@@ -54,19 +54,25 @@ const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) 
 }
 
 /**
- * Returns what sets the pace of deliveries that were hurried.
+ * Returns what sets the pace of deliveries that were hurried. An ignored Retry-After does not, though
+ * the worker may not have stored yet that it is over.
  *
  * @param now ms since the epoch.
  */
-const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<string> => {
+const paceOf = (
+  endpoint: Endpoint,
+  health: Health,
+  ignoreRetryAfter: boolean,
+  now: number
+): ReadonlyArray<string> => {
   const { maxInFlight, rate } = endpoint
   const { notBefore = 0 } = health
   const name = `${endpoint.tenant}/${endpoint.id}`
   const { successes } = circuitOf(endpoint)
   return [
-    ...(notBefore > now
+    ...(notBefore > now && !ignoreRetryAfter
       ? [
-          `the receiver asked to wait until ${zonedTime(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
+          `the receiver asked to wait until ${zonedTime(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now ${name} --ignore-retry-after\`)`
         ]
       : []),
     ...(health.circuit.state === "closed"
@@ -108,7 +114,7 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
   return {
     ...{ tenant, id },
     ...(retried ?? { moved: 0, inFlight: 0, inBacklog: 0, left: 0 }),
-    pace: paceOf(endpoint, health, now)
+    pace: paceOf(endpoint, health, ignoreRetryAfter, now)
   } satisfies RetriedEndpoint
 })
 
@@ -162,6 +168,6 @@ export const retryDelivery = Effect.fnUntraced(function* (
   const { inFlight = 0, left = 0, moved = 0 } = retried ?? {}
   const state = moved > 0 ? "moved" : inFlight > 0 ? "in-flight" : left > 0 ? "left" : "backlog"
   const health = yield* healthOf(endpoint)
-  const pace = paceOf(endpoint, health, yield* Clock.currentTimeMillis)
+  const pace = paceOf(endpoint, health, ignoreRetryAfter, yield* Clock.currentTimeMillis)
   return { delivery, tenant: life.tenant, endpoint: id, state, pace } satisfies RetriedDelivery
 })
