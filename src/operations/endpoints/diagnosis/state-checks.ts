@@ -1,6 +1,7 @@
 import { circuitOf, type Endpoint } from "../../../domain/endpoint.ts"
 import { clockState, skewText } from "../../../policy/clock-skew.ts"
 import { nearestName } from "../../../policy/nearest-name.ts"
+import { rateText } from "../../../policy/rate.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, plural, zonedTime } from "../../../text/quantities.ts"
 import { type Check, type Findings, somethingWaits, type TypeCount } from "./findings.ts"
@@ -84,21 +85,34 @@ const circuitCheck = (findings: Findings, now: number): Check => {
   }
 }
 
-const waitingCheck = ({ activity: { answer, waiting }, endpoint, health }: Findings): Check => {
+const waitingCheck = (
+  { activity: { answer, waiting }, endpoint, health }: Findings,
+  now: number
+): Check => {
   const { backlog, queue, schedules } = waiting
   const sum = backlog + queue + (schedules ?? 0)
   const says =
     schedules === undefined
       ? `more than ${countText(sum)} deliveries wait`
       : `${plural(sum, "delivery waits", "deliveries wait")}`
-  const isFull = answer !== undefined && answer.inFlight >= endpoint.maxInFlight
-  if (backlog === 0 || health.circuit.state !== "closed" || !isFull)
+  const { maxInFlight, paused, rate, suspended } = endpoint
+  const isHeld = paused !== undefined || suspended !== undefined || (health.notBefore ?? 0) > now
+  const mayGo = answer !== undefined && !isHeld && health.circuit.state === "closed"
+  const isFull = answer !== undefined && answer.inFlight >= maxInFlight
+  if (backlog === 0 || !mayGo || (!isFull && rate === undefined))
     return { name: "waiting", result: "ok", says: sum === 0 ? "nothing waits" : says }
+  if (!isFull && rate !== undefined)
+    return {
+      name: "waiting",
+      result: "warning",
+      says: `${says}, and the endpoint's own rate lets ${rateText(rate)} go`,
+      advice: `If its receiver can take more, raise the rate (\`petrel endpoint set ${nameOf(endpoint)} --rate\`).`
+    }
   return {
     name: "waiting",
     result: "warning",
-    says: `${says}, and ${endpoint.maxInFlight === 1 ? "the one request that it may have at once is" : `all ${countText(endpoint.maxInFlight)} requests that it may have at once are`} in flight`,
-    advice: `If its receiver can take more at once, raise the cap (\`petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${endpoint.maxInFlight * 2}\`).`
+    says: `${says}, and ${maxInFlight === 1 ? "the one request that it may have at once is" : `all ${countText(maxInFlight)} requests that it may have at once are`} in flight`,
+    advice: `If its receiver can take more at once, raise the cap (\`petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${maxInFlight * 2}\`).`
   }
 }
 
@@ -124,7 +138,7 @@ const deadLettersCheck = ({ deadLetters, endpoint }: Findings): ReadonlyArray<Ch
 /** Checks what holds deliveries back that could be sent, and what has ended without success. */
 export const holdChecks = (findings: Findings, now: number): ReadonlyArray<Check> => [
   circuitCheck(findings, now),
-  waitingCheck(findings),
+  waitingCheck(findings, now),
   ...deadLettersCheck(findings)
 ]
 

@@ -257,6 +257,20 @@ describe("the diagnosis of an endpoint", () => {
     assert.strictEqual(adviceOf(checksFor(changes)).length, advised.length)
   })
 
+  it("says what rate lets deliveries go, but not where the receiver asked to wait", () => {
+    const rate = { perSecond: 0.5, burst: 1 }
+    const changes = { endpoint: { ...endpoint, rate }, ...waiting({ backlog: 500 }) }
+    assert.deepStrictEqual(check(changes, "waiting"), {
+      name: "waiting",
+      result: "warning",
+      says: "500 deliveries wait, and the endpoint's own rate lets 30/min go",
+      advice:
+        "If its receiver can take more, raise the rate (`petrel endpoint set acme/hook --rate`)."
+    })
+    const asked = { ...changes, health: { ...healthy("g"), notBefore: now + minute } }
+    assert.strictEqual(check(asked, "waiting").result, "ok")
+  })
+
   it("says of a cap of one that its request is in flight", () => {
     const activity = {
       ...well.activity,
