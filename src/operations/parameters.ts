@@ -1,4 +1,4 @@
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema, SchemaTransformation } from "effect"
 import { documentedAs } from "../domain/documented-check.ts"
 import type { EndpointName } from "../domain/endpoint.ts"
 import { Invalid, invalid, type Problem } from "../domain/problem.ts"
@@ -44,10 +44,27 @@ export const maxLimit = 200
 /** The length of a page that is not asked for. */
 export const defaultLimit = 50
 
-const Limit = Schema.NumberFromString.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 1, maximum: maxLimit })
-).annotateKey({
+/**
+ * A whole number from 1 on, as a text of decimal digits. JavaScript takes `0x10` and `1e2` for numbers,
+ * too, which nobody means here.
+ *
+ * @param maximum (Default: none)
+ */
+export const wholeNumber = (maximum = Number.MAX_SAFE_INTEGER) =>
+  Schema.String.check(
+    Schema.makeFilter((text: string) =>
+      /^\d{1,16}$/.test(text)
+        ? undefined
+        : `must be a whole number from 1 ${maximum === Number.MAX_SAFE_INTEGER ? "on" : `to ${maximum}`}`
+    )
+  ).pipe(
+    Schema.decodeTo(
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })),
+      SchemaTransformation.numberFromString
+    )
+  )
+
+const Limit = wholeNumber(maxLimit).annotateKey({
   description: `How many at most, 1 to ${maxLimit}. (Default: ${defaultLimit})`,
   examples: [defaultLimit]
 })

@@ -96,7 +96,10 @@ const wrongRequests = (
         ]
       : []),
     ...(parameters.some(({ name }) => name === "limit")
-      ? [["a wrong limit", `${path}?limit=0`, right, [400]] as const]
+      ? [
+          ["a wrong limit", `${path}?limit=0`, right, [400]] as const,
+          ["a hexadecimal limit", `${path}?limit=0x10`, right, [400]] as const
+        ]
       : []),
     [
       "a tenant that can be none",

@@ -17,7 +17,8 @@ import {
   Tenant,
   TenantOrAll,
   tenantOf,
-  tenantPath
+  tenantPath,
+  wholeNumber
 } from "../parameters.ts"
 import { Contradiction, DeadLettersNotFound } from "../refusals.ts"
 import {
@@ -58,10 +59,10 @@ const Detail = documented(DeadLetterDetail, {
   }
 })
 
-const number = Schema.NumberFromString.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-).annotateKey({ description: "The dead letter's number.", examples: [42] })
+const number = wholeNumber().annotateKey({
+  description: "The dead letter's number.",
+  examples: [42]
+})
 
 const previous = Schema.optionalKey(Schema.String).annotateKey({
   description: "The `cursor` of the page before, of what is older; absent on the first."

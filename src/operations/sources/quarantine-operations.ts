@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller } from "../caller.ts"
 import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
-import { Tenant, tenantPath } from "../parameters.ts"
+import { Tenant, tenantPath, wholeNumber } from "../parameters.ts"
 import {
   DiscardedSeveral,
   discard as discardOne,
@@ -32,10 +32,7 @@ const View = documented(QuarantinedView, {
   }
 })
 
-const ItemNumber = Schema.NumberFromString.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-).annotateKey({ description: "Its number.", examples: [17] })
+const ItemNumber = wholeNumber().annotateKey({ description: "Its number.", examples: [17] })
 
 const one = `${tenantPath}/quarantine/:number` as const
 const name = { tenant: Tenant, number: ItemNumber }

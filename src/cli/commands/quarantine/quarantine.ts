@@ -1,4 +1,4 @@
-import { Clock, Effect, Option, Result, Schema } from "effect"
+import { Clock, Effect, Option, Result } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
 import { maxQuarantined } from "../../../broker/topology.ts"
 import { typeWithin } from "../../../domain/intake.ts"
@@ -7,6 +7,7 @@ import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
 import { type QuarantineReason, quarantineReasons } from "../../../intake/quarantine.ts"
 import { readInput } from "../../../operations/input.ts"
+import { wholeNumber } from "../../../operations/parameters.ts"
 import {
   chooseQuarantined,
   DiscardedSeveral,
@@ -40,11 +41,9 @@ const tenantArgument = Argument.String("TENANT").pipe(
   )
 )
 
-const NumberText = Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThan(0))
-
 const numberArgument = Argument.String("NUMBER").pipe(
   Argument.withDescription("As `petrel quarantine list` shows it"),
-  Argument.withSchema(NumberText)
+  Argument.withSchema(wholeNumber())
 )
 
 const headings = ["number", "source", "reason", "came", "bytes", "problem"]
@@ -104,7 +103,7 @@ const show = Command.make(
 const choiceFlags = {
   numbers: Argument.String("NUMBER").pipe(
     Argument.withDescription("As `petrel quarantine list` shows it; several may be given"),
-    Argument.withSchema(NumberText),
+    Argument.withSchema(wholeNumber()),
     Argument.variadic({ max: maxQuarantined })
   ),
   source: textFlag("source", "ID", "Only those of this source, such as stripe"),
