@@ -38,6 +38,9 @@ const last = "\u{10FFFF}"
 const rangeOf = (text: string): readonly [string, string] | undefined =>
   text.endsWith("*") ? [text.slice(0, -1), `${text.slice(0, -1)}${last}`] : undefined
 
+/** Writes `invoice.>`, as filters of endpoints have it, as `invoice.*`. */
+const asBeginning = (type: string): string => type.replace(/>$/, "*")
+
 /** A condition, and the values for its question marks. */
 interface Conditional {
   readonly sql: string
@@ -191,7 +194,7 @@ export const conditionsOf = (
   if (isFailed) list.add(`state <> ${deliveredNumber}`)
   else if (isRare) list.add(isUnusual)
   const prefix = addEvent(list, event)
-  list.beginning("type", type)
+  list.beginning("type", type?.map(asBeginning))
   if (state !== undefined)
     list.numbered(
       "state",
@@ -223,7 +226,7 @@ export const attemptConditionsOf = (
   const list = new ConditionList(names)
   const owner = addOwner(list, query)
   const prefix = addEvent(list, event)
-  list.beginning("type", type)
+  list.beginning("type", type?.map(asBeginning))
   if (outcome !== undefined) list.add("success = ?", outcome === "success" ? 1 : 0)
   list.status(status)
   // As the statistics count: an answer that was cut off is none, though its status had arrived.
@@ -242,7 +245,7 @@ export const eventConditionsOf = (
 ): Conditions | undefined => {
   const list = new ConditionList(names)
   if (tenant !== undefined) list.named("tenant", [tenant])
-  list.beginning("type", type)
+  list.beginning("type", type?.map(asBeginning))
   list.beginning("channel", channel)
   list.time("event_at", times)
   return list.isPossible ? { sql: list.sql, values: list.values } : undefined

@@ -65,7 +65,21 @@ const pageFields = {
   limit: Schema.optionalKey(Limit).annotateKey({ description: "(Default: 50)" })
 }
 
-const Types = several(Text)
+const typesPattern = "^(?:[^*>]*(?:\\*|\\.>)?|>)$"
+const isType = new RegExp(typesPattern)
+
+/** An event type, or what the types begin with that are meant. The log compares no single tokens. */
+const Types = several(
+  Text.check(
+    Schema.makeFilter(
+      (text: string) =>
+        isType.test(text)
+          ? undefined
+          : "must be an event type such as invoice.paid, or the beginning of types with * after it, such as invoice.*",
+      { toJsonSchema: () => ({ pattern: typesPattern }) }
+    )
+  )
+)
 
 /**
  * Which rows to find; all conditions hold at once, and of several values of one any. Times in ms since

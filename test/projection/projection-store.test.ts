@@ -2,10 +2,12 @@ import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
 import { afterAll, afterEach, beforeAll, vi } from "vitest"
 import { beyondRemoved } from "../../src/broker/losses.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
+import { readInput } from "../../src/operations/input.ts"
+import { DeliveryQuery, type DeliveryRow } from "../../src/projection/delivery-log.ts"
 import { OlderFiles } from "../../src/projection/file-problems.ts"
 import { LogReader } from "../../src/projection/log-reader.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
@@ -389,6 +391,8 @@ describe("a page of the delivery log", () => {
     { status: ["299"] },
     { error: ["timeout"] },
     { type: ["invoice.*"] },
+    { type: ["invoice.>"] },
+    { type: [">"], tenant: "acme" },
     { type: ["user.created"], tenant: "acme" },
     { tenant: "acme", endpoint: ["a", "c"], status: ["503", "2xx"] },
     { state: ["waiting", "dead-lettered"], type: ["user.created", "inv*", "none"] },
@@ -404,7 +408,7 @@ describe("a page of the delivery log", () => {
   ]
   const matches = (query: DeliveryQuery, row: DeliveryRow): boolean => {
     const begins = (asked: string, text: string | null) =>
-      asked.endsWith("*") ? (text ?? "").startsWith(asked.slice(0, -1)) : text === asked
+      /[*>]$/.test(asked) ? (text ?? "").startsWith(asked.slice(0, -1)) : text === asked
     const isOneOf = <A>(asked: ReadonlyArray<A> | undefined, value: A) =>
       asked === undefined || asked.includes(value)
     const status = String(row.status)
@@ -436,6 +440,15 @@ describe("a page of the delivery log", () => {
         )
     reader.close()
   })
+
+  it.each(["*.created", "invoice.*.paid", "inv>", "a.>.b", "invoice.**"])(
+    "refuses types that match no beginning, such as %s",
+    (type) => {
+      const problems = Result.getOrThrow(Result.flip(readInput(DeliveryQuery, { type: [type] })))
+      assert.lengthOf(problems, 1)
+      assert.match(problems[0]?.message ?? "", /must be an event type .* such as invoice\.\*/)
+    }
+  )
 
   it("leads back to where it came from, whatever time it has", () => {
     for (const budgetMs of [1e9, 0]) {
