@@ -24,7 +24,7 @@ import {
   SystemAlertSettings,
   type TenantAlertChoice
 } from "../../domain/alert.ts"
-import type { Endpoint } from "../../domain/endpoint.ts"
+import { type Endpoint, isOperational } from "../../domain/endpoint.ts"
 import type { Fact, ThresholdsChange } from "../../domain/fact.ts"
 import type { ExpectedRevision } from "../../domain/problem.ts"
 import { nobody } from "../../domain/token.ts"
@@ -317,6 +317,12 @@ export const testAlert = Effect.fnUntraced(function* (
     ...(endpoints.length === 0 ? {} : { event: `${told}.${alert.id}` })
   }
 })
+
+/** Returns whether any endpoint of a tenant gets alerts. */
+export const hasOperational = (tenant: string) =>
+  Effect.map(listEndpoints(tenant), (stored) =>
+    stored.some(({ endpoint }) => isOperational(endpoint))
+  )
 
 /** The tenant's endpoints that want the event of a test. */
 const wanting = Effect.fnUntraced(function* (tenant: string) {

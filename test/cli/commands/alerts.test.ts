@@ -238,6 +238,15 @@ describe("petrel alerts", () => {
             p99Time: "5 min",
             waitingGrowth: "off"
           })
+          const unheard = yield* thresholds("--set", '{"systemAlertsTo":"acmee"}')
+          assert.strictEqual(unheard.code, 0)
+          assert.match(
+            unheard.out.join("\n"),
+            /systemAlertsTo +acmee {2}\(set\)\nNo endpoint of acmee gets them: add one with `petrel endpoint add acmee\/ops --operational/
+          )
+          yield* endpoint({ tenant: "acmee", types: ["petrel.alert.>"] })
+          assert.notInclude((yield* thresholds()).out.join("\n"), "No endpoint")
+
           const back = yield* thresholds("acme", "--unset", "--json")
           assert.deepInclude(read(back.out[0]), { set: [] })
 

@@ -8,6 +8,7 @@ import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
 import { parseFact } from "../../../history/read.ts"
 import {
+  hasOperational,
   listRaisedAlerts,
   RaisedAlertView,
   raisedSubject,
@@ -72,7 +73,12 @@ const tenantArgument = Argument.String("TENANT").pipe(
   Argument.map(Option.getOrUndefined)
 )
 
-const viewText = (view: ThresholdsView): string => {
+/** Says that nobody gets a tenant's alerts. */
+const noneGets = (tenant: string): string =>
+  `No endpoint of ${tenant} gets them: add one with \`petrel endpoint add ${tenant}/ops --operational --url URL\``
+
+/** @param isHeard whether any endpoint gets the alerts about the system, where a tenant is to get them. */
+const viewText = (view: ThresholdsView, isHeard: boolean): string => {
   const { contact, off, set, systemAlertsTo, tenant, thresholds } = view
   const own = new Set(set)
   const names = Object.keys(thresholds)
@@ -84,7 +90,10 @@ const viewText = (view: ThresholdsView): string => {
     ...(systemAlertsTo === undefined
       ? []
       : [`  ${"systemAlertsTo".padEnd(width)}  ${systemAlertsTo}  (set)`]),
-    ...(contact === undefined ? [] : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
+    ...(contact === undefined
+      ? []
+      : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`]),
+    ...(systemAlertsTo === undefined || isHeard ? [] : [noneGets(systemAlertsTo)])
   ].join("\n")
 }
 
@@ -127,8 +136,12 @@ const thresholds = Command.make(
       if (tenant !== undefined) return setTenantThresholds(tenant, choice, by)
       return setSystemThresholds(choice === "off" ? undefined : choice, by)
     })
-    const view = yield* work.pipe(Effect.provide(connected))
-    yield* report(view, viewText(view))
+    const [view, isHeard] = yield* Effect.gen(function* () {
+      const view = yield* work
+      const { systemAlertsTo: to } = view
+      return [view, to === undefined || (yield* hasOperational(to))] as const
+    }).pipe(Effect.provide(connected))
+    yield* report(view, viewText(view, isHeard))
   })
 ).pipe(
   Command.withDescription("Show when alerts are raised, or change it"),
@@ -145,10 +158,7 @@ const endpointsText = ({ endpoints, event, tenant }: TestAlert): ReadonlyArray<s
     return [
       `No endpoint gets alerts about the system: name a tenant whose operational endpoints do, with \`petrel alerts thresholds --set '{"systemAlertsTo":"TENANT"}'\``
     ]
-  if (endpoints.length === 0)
-    return [
-      `No endpoint of ${tenant} gets it: add one with \`petrel endpoint add ${tenant}/ops --operational --url URL\``
-    ]
+  if (endpoints.length === 0) return [noneGets(tenant)]
   return [
     ...endpoints.map(
       ({ held, id }) =>
