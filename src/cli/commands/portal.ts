@@ -26,21 +26,27 @@ import { remark } from "../terminal/stdout.ts"
 
 const encodeLink = jsonOf(MadeLink)
 
+const onThisMachine = "http://127.0.0.1:4280"
+
 const consoleFlag = Flag.String("console").pipe(
   Flag.withMetavar("URL"),
-  Flag.withDescription("Where people reach the console"),
-  Flag.withDefault("http://127.0.0.1:4280"),
+  Flag.withDescription(`Where people reach the console (default: ${onThisMachine})`),
   Flag.filter(
     (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
     () => "must be an address such as https://petrel.example"
-  )
+  ),
+  maybe
 )
 
 const secondMs = 1_000
 
-/** Prints a link with the address of the console. */
-const show = Effect.fnUntraced(function* (console: string, made: MadeLink, whom: string) {
-  const url = `${console.replace(/\/+$/, "")}${made.path}`
+/** Prints a link with the address of the console: what that is for people, only the console knows. */
+const show = Effect.fnUntraced(function* (
+  console: string | undefined,
+  made: MadeLink,
+  whom: string
+) {
+  const url = `${(console ?? onThisMachine).replace(/\/+$/, "")}${made.path}`
   yield* report({ ...(encodeLink(made) as object), url }, url)
   const { createdAt, opensUntil = createdAt } = made
   // Some ms pass between the two.
@@ -48,6 +54,10 @@ const show = Effect.fnUntraced(function* (console: string, made: MadeLink, whom:
   yield* remark(
     `It logs ${whom} in once, within ${spanText(opensFor)}, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
   )
+  if (console === undefined)
+    yield* remark(
+      `It leads to a console on this machine: where people reach it at another address, put that in place of ${onThisMachine}, or give it with --console.`
+    )
 })
 
 const types: Readonly<Record<string, string>> = {

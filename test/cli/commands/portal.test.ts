@@ -28,4 +28,20 @@ describe("petrel portal link", () => {
       })
     )
   })
+
+  it.live("says that it leads to this machine, unless the console's address is given", () => {
+    const { flags, run: installed } = place()
+    const link = (...args: ReadonlyArray<string>) =>
+      run("portal", "link", "acme", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const local = yield* link()
+        assert.match(local.out.join(), /^http:\/\/127\.0\.0\.1:4280\/ui\/login#/)
+        assert.match(local.err.join(), /a console on this machine: .* give it with --console/)
+        const other = yield* link("--console", "https://petrel.example/")
+        assert.match(other.out.join(), /^https:\/\/petrel\.example\/ui\/login#/)
+        assert.notInclude(other.err.join(), "this machine")
+      })
+    )
+  })
 })
