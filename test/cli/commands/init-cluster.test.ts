@@ -56,6 +56,19 @@ describe("petrel init on a cluster", () => {
             nth(tooMuch.err, 0),
             `petrel: the streams need 1175 MiB more (${prefix}EVENTS 600 MiB, ${prefix}HISTORY 300 MiB, ${prefix}DEAD 200 MiB, ${prefix}INTAKE 75 MiB) on each of 3 servers, and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
           )
+          assert.notInclude(tooMuch.err.join("\n"), "1 copy")
+          const single = yield* init(
+            "--event-bytes",
+            "600MiB",
+            ...bytes.slice(2, 4),
+            "--dead-bytes",
+            "400MiB"
+          )
+          assert.match(
+            single.err.join("\n"),
+            /one of a cluster, and there is 1 copy of each stream.*see --replicas.*petrel: the streams need/s,
+            "what one copy means is said before anything is made"
+          )
           const tooMany = yield* init("--replicas", "5")
           assert.match(
             nth(tooMany.err, 0),

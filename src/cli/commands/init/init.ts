@@ -171,6 +171,15 @@ const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, byt
     })
 })
 
+/** Warns if a cluster is to keep one copy of each stream, as it is by default. */
+const warnOfReplicas = Effect.fnUntraced(function* ({ replicas }: TopologyOptions) {
+  const { server } = yield* Broker
+  if (replicas === 1 && server().cluster !== undefined)
+    yield* Effect.logWarning(
+      "this broker is one of a cluster, and there is 1 copy of each stream, on one of its servers: while that server is down nothing is delivered, and if its disk is lost, so is what it holds; see --replicas"
+    )
+})
+
 /** Warns if events or history expire while deliveries may still wait for their last retry. */
 const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: TopologyOptions) {
   let longest: { readonly label: string; readonly window: number } | undefined
@@ -290,6 +299,7 @@ export const init = Command.make(
             message: `${flag} (${durationText(Duration.millis(age))}) must not be shorter than ${durationText(Duration.millis(topology.moveDedupe))}: that long the broker must know what it has stored already`
           })
       yield* checkEventAge(topology, installed)
+      yield* warnOfReplicas(topology)
       const { names } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],
