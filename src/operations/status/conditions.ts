@@ -109,6 +109,9 @@ const partitionsText = (partitions: ReadonlyArray<{ readonly partition: number }
 /** Returns the verb of some things. */
 export const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
+/** True for a partition whose owner answers nothing. */
+const isSilent = ({ answers, owner }: PartitionSurvey): boolean => owner !== null && !answers
+
 /** Returns the conditions of partitions without an owner, or whose owner does not answer. */
 const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditions => {
   const delivering = workers.flatMap(({ heartbeat }) =>
@@ -126,7 +129,7 @@ const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditio
     delivering.length === 0
       ? ": start a worker with `petrel worker`"
       : ": look at the logs of the workers, or start another with `petrel worker`"
-  const silent = partitions.filter(({ answers, owner }) => owner !== null && !answers)
+  const silent = partitions.filter(isSilent)
   return {
     problems: conditionIf(
       stale.length > 0,
@@ -139,23 +142,31 @@ const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditio
         "partition-changing-hands",
         `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(defaultTtl)}`
       ),
-      ...conditionIf(
-        silent.length > 0,
-        "owner-silent",
-        `${plainText(silent[0]?.owner ?? "")} has ${partitionsText(silent)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
-      )
+      ...[...Map.groupBy(silent, ({ owner }) => owner ?? "")].map(([owner, all]) => ({
+        code: "owner-silent",
+        text: `${plainText(owner)} has ${partitionsText(all)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
+      }))
     ]
   }
 }
 
-/** Returns the conditions of partitions that workers keep from others. */
-const withheldConditions = (alive: ReadonlyArray<Heartbeat>): Conditions["notices"] =>
-  alive.flatMap(({ id, withheld = [] }) =>
-    [...Map.groupBy(withheld, ({ owner }) => owner)].map(([owner, all]) => ({
+/**
+ * Returns the conditions of partitions that workers keep from others. An owner that answers nobody has
+ * died rather, and has a condition of its own.
+ */
+const withheldConditions = (
+  { partitions }: Survey,
+  alive: ReadonlyArray<Heartbeat>
+): Conditions["notices"] => {
+  const silent = new Set(partitions.filter(isSilent).map(({ partition }) => partition))
+  return alive.flatMap(({ id, withheld = [] }) => {
+    const kept = withheld.filter(({ partition }) => !silent.has(partition))
+    return [...Map.groupBy(kept, ({ owner }) => owner)].map(([owner, all]) => ({
       code: "hand-over-unanswered",
       text: withheldText(id, owner, all)
     }))
-  )
+  })
+}
 
 /** Workers that a condition about clocks names. */
 const maxNamed = 5
@@ -234,6 +245,6 @@ export const workerConditions = (survey: Survey): Conditions => {
         "no worker routes events: start one with `petrel worker --roles router`"
       )
     ],
-    notices: [...notices, ...clocks.notices, ...withheldConditions(alive)]
+    notices: [...notices, ...clocks.notices, ...withheldConditions(survey, alive)]
   }
 }

@@ -45,6 +45,28 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(starting), [[], ["partition-changing-hands"]])
   })
 
+  it("is an owner that answers nobody, and then no hand-over of it that failed", () => {
+    const withheld = [0, 3, 6].map((partition) => ({ partition, owner: "worker-0" }))
+    const { heartbeat, ...one } = someone("w")
+    const workers = [{ ...one, heartbeat: heartbeat && { ...heartbeat, withheld } }]
+    assert.deepStrictEqual(codes({ ...busy, workers }), [[], ["hand-over-unanswered"]])
+    const dead = (...owners: ReadonlyArray<string>) => ({
+      ...busy,
+      workers,
+      partitions: busy.partitions.map((one) =>
+        owners.includes(one.owner ?? "") ? { ...one, ...silent } : one
+      )
+    })
+    assert.deepStrictEqual(codes(dead("worker-0")), [[], ["owner-silent"]])
+    assert.deepStrictEqual(
+      texts(dead("worker-0", "worker-1")).map((text) => text.replace(/:.*/, "")),
+      [
+        "worker-0 has partitions 0, 3, 6 and does not answer",
+        "worker-1 has partitions 1, 4, 7 and does not answer"
+      ]
+    )
+  })
+
   it("is that the endpoints are not counted, unless their stream is the cause", () => {
     const uncounted = { ...busy, endpoints: undefined }
     assert.deepStrictEqual(codes(uncounted), [[], ["endpoints-not-counted"]])
