@@ -216,7 +216,7 @@ export const workerConditions = (survey: Survey): Conditions => {
       problems: [
         {
           code: "repartitioning",
-          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile: wait for \`petrel repartition ${change.to}\` or, if it was interrupted, run it again`
+          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile; what is being moved counts twice among the deliveries that wait: wait for \`petrel repartition ${change.to}\` or, if it was interrupted, run it again`
         }
       ],
       notices: []

@@ -70,10 +70,22 @@ const roomText = ({ room }: Status): string => {
   return `${streams.join(", ")}; in all ${whole}`
 }
 
-const deliveriesText = ({ deliveries, partitions }: Status): string => {
+/** Says of how many partitions it is not known what waits there; undefined where all are counted. */
+const uncountedText = ({ partitions }: Status): string | undefined => {
+  const uncounted = partitions.filter(
+    (one) => one.new === null || one.scheduled === null || one.backlog === null
+  ).length
+  return uncounted === 0
+    ? undefined
+    : `what waits in ${uncounted} of ${plural(partitions.length, "partition")} is not known`
+}
+
+const deliveriesText = (status: Status): string => {
+  const { deliveries, partitions, repartition } = status
   const { backlog, ackPending, inFlight, inLine, partitionsAnswering, retries } = deliveries
   const count = (number: number | null) => countText(number ?? 0)
-  if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return "none waits"
+  const uncounted = uncountedText(status)
+  if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return uncounted ?? "none waits"
   const backlogs = partitions.reduce((sum, one) => sum + (one.endpointsWithBacklog ?? 0), 0)
   const places = [
     `${count(deliveries.new)} new`,
@@ -90,10 +102,20 @@ const deliveriesText = ({ deliveries, partitions }: Status): string => {
     partitionsAnswering === 0
       ? ""
       : `; ${count(inFlight)} in flight, ${count(inLine)} in line${partly}`
-  return `${countText(deliveries.waiting)} wait: ${places.join(", ")}${now}`
+  const doubted = [
+    ...(uncounted === undefined ? [] : [uncounted]),
+    ...(repartition === null ? [] : ["those that are being moved count twice"])
+  ]
+  return [`${countText(deliveries.waiting)} wait: ${places.join(", ")}${now}`, ...doubted].join(
+    "; "
+  )
 }
 
-const oldestText = ({ at, events: { oldestUnroutedAt }, oldestWaiting }: Status): string => {
+const oldestText = (status: Status): string => {
+  const { at, deliveries, events, oldestWaiting } = status
+  const { oldestUnroutedAt } = events
+  if (oldestWaiting === null && (deliveries.waiting > 0 || uncountedText(status) !== undefined))
+    return "not known"
   if (oldestWaiting === null)
     return oldestUnroutedAt === null
       ? "nothing waits"

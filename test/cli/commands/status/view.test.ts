@@ -50,10 +50,12 @@ describe("the screen of petrel status", () => {
   })
 
   it("says that nothing waits only where no event waits to be routed either", () => {
+    const nothing = { new: 0, ackPending: 0, scheduled: 0, backlog: 0, inFlight: 0, inLine: 0 }
+    const partitions = busy.partitions.map((one) => ({ ...one, ...nothing }))
     const oldest = (counts: Partial<Survey["events"]["counts"]>) =>
       statusLines(
         statusOf({
-          ...{ ...busy, oldest: null },
+          ...{ ...busy, oldest: null, partitions },
           events: { ...busy.events, counts: { ...busy.events.counts, ...counts } }
         }),
         plain
@@ -63,6 +65,31 @@ describe("the screen of petrel status", () => {
       "oldest      an event has waited for 44 s to be routed"
     )
     assert.strictEqual(oldest({ oldestUnroutedAt: null }), "oldest      nothing waits")
+    const lines = (changes: Partial<Survey>) =>
+      statusLines(statusOf({ ...busy, oldest: null, ...changes }), { ...plain, width: undefined })
+    assert.include(lines({ partitions }), "deliveries  none waits")
+    assert.include(lines({}), "oldest      not known")
+    const uncounted = partitions.map((one) =>
+      one.partition < 2 ? { ...one, new: null, ackPending: null, scheduled: null } : one
+    )
+    for (const line of [
+      "deliveries  what waits in 2 of 8 partitions is not known",
+      "oldest      not known"
+    ])
+      assert.include(lines({ partitions: uncounted }), line)
+  })
+
+  it("says that deliveries count twice while they are moved to other partitions", () => {
+    const moving = statusLines(statusOf({ ...busy, change: { from: 8, to: 16 } }), {
+      ...plain,
+      width: undefined
+    })
+    const found = (begin: string) => moving.find((line) => line.startsWith(begin)) ?? ""
+    assert.match(
+      found("deliveries"),
+      /^deliveries +1,305,696 wait: .*; those that are being moved count twice$/
+    )
+    assert.match(found("problem"), /from 8 to 16, .* what is being moved counts twice/)
   })
 
   it("shows as many workers as there is room for", () => {
