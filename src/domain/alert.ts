@@ -128,12 +128,14 @@ export const Alert = Schema.Struct({
     description: "Attempts that failed in a row."
   }),
   lastStatus: Schema.optionalKey(Schema.Int).annotateKey({
-    description: "The status of the last answer."
+    description: "The status of the last failure."
   }),
   status: Schema.optionalKey(Schema.String).annotateKey({
     description: "The status or class that an alert about answers in a row is about: `404`, `5xx`."
   }),
-  lastError: Schema.optionalKey(Schema.String).annotateKey({ description: "The last error." }),
+  lastError: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The error of the last failure."
+  }),
   lastDeadLetter: Schema.optionalKey(DeadLetterAttempts).annotateKey({
     description: "In `dead-letters`: the delivery that was given up last when the alert was raised."
   })

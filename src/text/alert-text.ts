@@ -77,7 +77,7 @@ const findingText = ({ name, status, threshold, value = 0, windowMs }: Alert): s
   }
 }
 
-/** The alert that it replaces, what else is bad, the endpoint's failures in a row, its last answer, its last dead letter, and its contact. */
+/** The alert that it replaces, what else is bad, the endpoint's failures in a row, its last failure, its last dead letter, and its contact. */
 export const alertDetails = ({
   also = [],
   contact,
@@ -93,7 +93,8 @@ export const alertDetails = ({
     ...(replaces === undefined ? [] : [`it was ${replaces}`]),
     ...(also.length === 0 ? [] : [`also ${also.join(", ")}`]),
     ...(failuresInRow === 0 ? [] : [`${number(failuresInRow)} failed in a row`]),
-    ...(answer === "" ? [] : [`the last: ${answer}`]),
+    // Without failures in a row, the last answer was a success.
+    ...(answer === "" ? [] : [`the last${failuresInRow === 0 ? " failure" : ""}: ${answer}`]),
     ...(lastDeadLetter === undefined ? [] : [deadLetterText(lastDeadLetter)]),
     ...(contact === undefined ? [] : [`contact: ${contact}`])
   ]

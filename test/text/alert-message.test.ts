@@ -36,6 +36,14 @@ describe("an alert as a message", () => {
       "Petrel: warn about acme/a (dead-letters, since 2026-03-04T10:30:00Z): 1 dead letter over 10 min; evt_7.billing was given up after 503 ×2, 500, timeout (reason: attempts); contact: ana. See `petrel endpoint diagnose acme/a`."
     ],
     [
+      "does not call a failure the last answer where successes came after it",
+      {
+        ...{ ...alert, name: "success-low", value: 97.5, threshold: 99, unit: "percent" },
+        ...{ state: "raised", tenant: "acme", endpoint: "a", failuresInRow: 0, lastStatus: 500 }
+      },
+      "Petrel: warn about acme/a (success-low, since 2026-03-04T10:30:00Z): 97.5% succeeded over 10 min, less than 99%; the last failure: 500. See `petrel endpoint diagnose acme/a`."
+    ],
+    [
       "is about a tenant",
       { ...alert, name: "test", about: "tenant", state: "raised", tenant: "acme" },
       "Petrel: warn about acme (test, since 2026-03-04T10:30:00Z): a test: nothing is wrong. See `petrel endpoint list acme`."

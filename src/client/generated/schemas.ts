@@ -28,11 +28,11 @@ export interface Alert {
   readonly contact?: string
   /** Attempts that failed in a row. */
   readonly failuresInRow?: number
-  /** The status of the last answer. */
+  /** The status of the last failure. */
   readonly lastStatus?: number
   /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
   readonly status?: string
-  /** The last error. */
+  /** The error of the last failure. */
   readonly lastError?: string
   /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
   readonly lastDeadLetter?: {
@@ -1056,7 +1056,7 @@ export interface Endpoint {
     readonly giveUpAt?: string
     /** The end of the receiver's Retry-After. */
     readonly notBefore?: string
-    /** The status of the last answer. */
+    /** The status of the latest failure. */
     readonly lastStatus?: number
     /** The last error. */
     readonly lastError?: string
@@ -1234,7 +1234,7 @@ export interface EndpointDetail {
     readonly giveUpAt?: string
     /** The end of the receiver's Retry-After. */
     readonly notBefore?: string
-    /** The status of the last answer. */
+    /** The status of the latest failure. */
     readonly lastStatus?: number
     /** The last error. */
     readonly lastError?: string
@@ -1312,11 +1312,11 @@ export interface EndpointDetail {
     readonly contact?: string
     /** Attempts that failed in a row. */
     readonly failuresInRow?: number
-    /** The status of the last answer. */
+    /** The status of the last failure. */
     readonly lastStatus?: number
     /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
     readonly status?: string
-    /** The last error. */
+    /** The error of the last failure. */
     readonly lastError?: string
     /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
     readonly lastDeadLetter?: {

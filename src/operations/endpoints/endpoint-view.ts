@@ -119,9 +119,7 @@ export const HealthView = Schema.Struct({
   failingSince: Health.fields.failingSince,
   giveUpAt: Health.fields.giveUpAt,
   notBefore: Health.fields.notBefore,
-  lastStatus: Health.fields.lastStatus.annotateKey({
-    description: "The status of the last answer."
-  }),
+  lastStatus: Health.fields.lastStatus,
   lastError: Health.fields.lastError.annotateKey({ description: "The last error." })
 })
 export type HealthView = typeof HealthView.Type

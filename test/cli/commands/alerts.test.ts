@@ -166,7 +166,7 @@ describe("petrel alerts", () => {
         const { out } = yield* show()
         assert.match(
           out.filter((line) => line.startsWith("  raised")).join("\n"),
-          /^ {2}raised +dead-letters \(warn\) since .*: 3 dead letters over 10 min; the last: 503; contact: ana@acme\.example$/
+          /^ {2}raised +dead-letters \(warn\) since .*: 3 dead letters over 10 min; the last failure: 503; contact: ana@acme\.example$/
         )
         assert.deepInclude(JSON.parse((yield* show("--json")).out.join("")), {
           raised: [{ ...alert, ...raisedAt }]
