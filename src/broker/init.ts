@@ -12,6 +12,7 @@ import {
   findPartitions,
   NoRoomError,
   noteLayout,
+  readInstalled,
   refuseChange,
   refuseOlderFormat,
   TopologyError
@@ -39,6 +40,9 @@ export interface Change {
   /** Of a stream that was there before and was missing: what may be lost with it. */
   readonly lost?: string
 }
+
+/** Accounts of tenants that are asked at the same time. */
+const maxConcurrentAccounts = 8
 
 /** How often a cluster is asked again, each second, for a stream that it has room for. */
 const maxRoomRetries = 15
@@ -142,6 +146,30 @@ const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: Topology
 })
 
 /**
+ * Returns the tenants whose accounts answer. The stream of one that does not stays as it is, and keeps
+ * nothing else from being changed. Fails where a tenant that is to get a stream does not answer.
+ */
+const answeringOf = Effect.fnUntraced(function* (tenants: ReadonlyArray<string>) {
+  if (tenants.length === 0) return []
+  const { tenants: known = [] } = yield* readInstalled
+  return yield* Effect.filter(
+    tenants,
+    (tenant) =>
+      inAccountOf(tenant, () => Effect.succeed(true)).pipe(
+        Effect.catchTag("TopologyError", (error) =>
+          known.includes(tenant)
+            ? Effect.as(
+                Effect.logWarning(`the stream of ${tenant} stays as it is: ${error.message}`),
+                false
+              )
+            : Effect.fail(error)
+        )
+      ),
+    { concurrency: maxConcurrentAccounts }
+  )
+})
+
+/**
  * Creates missing streams and consumers, and updates those that differ and may be changed. Reads
  * before it writes: re-creating a consumer can destroy its state. A stream that is missing in a
  * completed installation begins after all sequences of the former one.
@@ -160,15 +188,16 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const apartItems = all.filter(isApart)
   yield* inAccess(checkAccountLimits(apartItems, options.replicas))
   yield* checkAccountLimits(items, options.replicas)
+  const answering = yield* answeringOf(options.tenants)
   yield* Effect.forEach(
-    options.tenants,
+    answering,
     (tenant) => checkTenantRoom(tenant, tenantStream(names, tenant, options, maxPayload)),
-    { concurrency: 8, discard: true }
+    { concurrency: maxConcurrentAccounts, discard: true }
   )
   yield* checkReservations(items, options.replicas)
   // What is in other accounts comes first: if one is not set up, nothing has been changed yet.
   const apart = yield* inAccess(ensureAll(apartItems, () => 0))
-  const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
+  const theirs = yield* Effect.forEach(answering, (tenant) =>
     inAccountOf(tenant, (jsm) =>
       ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
     )

@@ -18,7 +18,7 @@ const part = (text: string, pattern: RegExp): string => {
  *
  * @param withhold lines that contain this text are removed from the tenants' part.
  */
-const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string) => {
+export const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string) => {
   const conf = await readFile(natsConf, "utf8")
   const [text = "", section = ""] = conf.split(/^(?=# Tenants that do not trust each other)/m)
   const forEachTenant = (block: string) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { nth } from "../../kit/engine.ts"
-import { addressFor, startTenantServer } from "../../kit/tenant-accounts.ts"
+import { addressFor, startTenantServer, tenantAccounts } from "../../kit/tenant-accounts.ts"
 import { parse } from "../command-line.ts"
 import { run } from "../in-process.ts"
 
@@ -51,6 +51,32 @@ describe("petrel init --tenant-streams", () => {
       assert.match(unreachable.err.join("\n"), /the account of initech does not answer on/)
       assert.match(names.err.join("\n"), /must be names of tenants, with commas: acme,globex/)
       assert.deepStrictEqual([unreachable.code, names.code], [1, 2])
+    })
+  )
+
+  it.live("changes all but the stream of a tenant whose account is gone", () =>
+    Effect.gen(function* () {
+      const server = yield* tenantServer
+      const flags = ["--nats", addressFor(server, "operator")]
+      const init = (...args: ReadonlyArray<string>) => run("init", ...args, ...flags)
+      const sizes = ["--event-bytes", "64MiB", "--tenant-bytes", "16MiB"]
+      const made = yield* init("--partitions", "1", "--tenant-streams", "acme,globex", ...sizes)
+      assert.strictEqual(made.code, 0, made.err.join("\n"))
+      const config = yield* Effect.promise(() => tenantAccounts(["acme"]))
+      yield* Effect.promise(() => server.restartWith(config))
+      const changed = yield* init("--event-age", "8d")
+      assert.strictEqual(changed.code, 0, changed.err.join("\n"))
+      assert.match(
+        changed.err.join("\n"),
+        /the stream of globex stays as it is: the account of globex does not answer on .*; then run init again/
+      )
+      assert.includeMembers(changed.out, [
+        "updated    stream PETREL_EVENTS_acme: max_age",
+        "updated    stream PETREL_OWN_EVENTS: max_age"
+      ])
+      const added = yield* init("--tenant-streams", "initech")
+      assert.match(added.err.join("\n"), /petrel: the account of initech does not answer on/)
+      assert.strictEqual(added.code, 1)
     })
   )
 })
