@@ -78,7 +78,7 @@ export const makeHandler = (options: HandlerOptions) => {
   const wake = () => waiting.wake((live) => admission.refuses(live) === undefined)
 
   const refuseLarge = async (live: LiveSource): Promise<Answer> => {
-    const told = refusals.tooLarge(live.source, maxBytes)
+    const told = refusals.tooLarge(live.source, maxBytes, false)
     if (told !== undefined) await run(tellRefusing(live, told))
     return tooLarge(maxBytes)
   }

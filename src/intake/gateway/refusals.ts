@@ -56,11 +56,15 @@ export class Refusals {
     return this.#isDue(refused, "unauthorized", now) ? refused.reason : undefined
   }
 
-  /** The same of a request that is too large. */
-  tooLarge(name: SourceName, max: number): string | undefined {
+  /**
+   * The same of a request that is too large. One is news, as its provider may not send it ten times.
+   *
+   * @param isVerified false where it was refused before its body was read.
+   */
+  tooLarge(name: SourceName, max: number, isVerified: boolean): string | undefined {
     const refused = this.#of(name)
     const now = this.#note(refused)
-    refused.reason = `a request is larger than the ${max} bytes that an event may have`
+    refused.reason = `a request is larger than the ${max} bytes that an event may have${isVerified ? "" : "; it was refused unread, so that anybody may have sent it"}`
     return this.#isDue(refused, "too-large", now) ? refused.reason : undefined
   }
 

@@ -228,7 +228,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       Effect.catch((error) => {
         if (!(error instanceof NotStored) || error.reason !== "too-large")
           return Effect.succeed(noStore)
-        const told = refusals.tooLarge(live.source, maxBytes)
+        const told = refusals.tooLarge(live.source, maxBytes, true)
         return Effect.as(
           told === undefined ? Effect.void : tellRefusing(live, told),
           tooLarge(maxBytes)

@@ -19,10 +19,17 @@ describe("what a source refuses", () => {
 
   it("counts a request that is too large for none that was not verified", () => {
     const refusals = new Refusals()
-    for (let n = 0; n < 9; n++) refusals.tooLarge(name, 1_000)
+    for (let n = 0; n < 9; n++) refusals.tooLarge(name, 1_000, true)
     refusals.unauthorized(name, mismatch)
-    assert.match(reasonOf(refusals) ?? "", /^a request is larger than the 1000 bytes/)
+    assert.match(reasonOf(refusals) ?? "", /^a request is larger than the 1000 bytes .* may have$/)
     for (let n = 1; n < 10; n++) refusals.unauthorized(name, mismatch)
     assert.match(reasonOf(refusals) ?? "", /^10 requests were not verified, /)
+  })
+
+  it("says of a request that is too large where nobody has verified it", () => {
+    assert.strictEqual(
+      new Refusals().tooLarge(name, 1_000, false),
+      "a request is larger than the 1000 bytes that an event may have; it was refused unread, so that anybody may have sent it"
+    )
   })
 })
