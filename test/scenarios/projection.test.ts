@@ -52,12 +52,14 @@ describe.concurrent("the projection", () => {
       yield* endpoint({ id: "gone", url: gone.url, types: ["a"] })
       const facts = yield* history
       yield* worker()
-      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one" })
+      const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one", traceparent })
       yield* facts.count("delivered", 1)
       yield* facts.count("dead-lettered", 1)
       const ids = ["acme.one.flaky", "acme.one.gone"]
       const explained = Effect.forEach(ids, (id) => explainDelivery(id, "acme"))
       const fromHistory = yield* explained
+      assert.isTrue(fromHistory.every(({ trace }) => trace === traceparent))
       assert.isTrue(
         fromHistory.every(({ rounds }) => rounds[0]?.attempts.every(({ response }) => response))
       )

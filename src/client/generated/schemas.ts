@@ -638,6 +638,8 @@ export interface Delivery {
   readonly eventSeq: number
   /** The type of the event. */
   readonly type?: string
+  /** The event's traceparent, once there was an attempt. */
+  readonly trace?: string
   /** The rounds of the delivery, the first one first. */
   readonly rounds: ReadonlyArray<{
     /** Which round of the delivery: `0` is the first. */

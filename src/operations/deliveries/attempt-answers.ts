@@ -138,16 +138,16 @@ export const withAnswers = Effect.fnUntraced(function* (attempts: ReadonlyArray<
 })
 
 /**
- * Reads the answers of a delivery's attempts, which the delivery log does not have.
+ * Reads the facts of a delivery's newest attempts, which have more than the delivery log.
  *
  * @param seqs the sequences of the attempts' facts in HISTORY.
  * @param isAbout whether a fact is about the delivery: a truncated history assigns sequences again.
  */
-export const readAnswers = Effect.fnUntraced(function* (
+export const readAttemptFacts = Effect.fnUntraced(function* (
   seqs: ReadonlyArray<number>,
   isAbout: (fact: Fact) => boolean
 ) {
   const newest = seqs.toSorted((a, b) => a - b).slice(-maxAnswers)
   const read = yield* Effect.forEach(newest, readFact, { concurrency: readAtOnce })
-  return answersIn(read.flatMap((fact) => Option.toArray(fact)).filter(isAbout))
+  return read.flatMap((fact) => Option.toArray(fact)).filter(isAbout)
 })

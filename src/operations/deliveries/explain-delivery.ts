@@ -24,7 +24,7 @@ import { healthOf } from "../endpoints/endpoint-queries.ts"
 import { askLog, searchBeyondLog } from "../history/history-readings.ts"
 import { DeliveryNotFound } from "../refusals.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
-import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
+import { AnswerView, answersIn, readAttemptFacts } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
 
 const AttemptView = Schema.Struct({
@@ -150,6 +150,9 @@ export const ExplainedDelivery = Schema.Struct({
     description: "The sequence of the event in the event stream."
   }),
   type: Schema.optionalKey(Schema.String).annotateKey({ description: "The type of the event." }),
+  trace: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The event's traceparent, once there was an attempt."
+  }),
   rounds: Schema.Array(RoundView).annotateKey({
     description: "The rounds of the delivery, the first one first."
   }),
@@ -318,7 +321,7 @@ const loggedDelivery = ({ lag, rounds }: LoggedDeliveries) => {
   return { life, lag, seqs }
 }
 
-/** Returns a delivery, and how to read the answers of its attempts. */
+/** Returns a delivery, and how to read the facts of its attempts. */
 const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
   const id = readDeliveryId(delivery)
   if (id === undefined)
@@ -330,7 +333,7 @@ const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string 
   const logged = found === undefined ? undefined : loggedDelivery(found)
   if (logged !== undefined) {
     const { lag, life, seqs } = logged
-    return { life, lag, answers: readAnswers(seqs, isAbout(life)) }
+    return { life, lag, facts: readAttemptFacts(seqs, isAbout(life)) }
   }
   const reason = found?.rounds.find(({ state }) => state === "skipped")?.reason ?? undefined
   const { facts, life } = yield* searchBeyondLog(
@@ -338,7 +341,7 @@ const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string 
     (after) => findRecorded(delivery, id, tenant, after),
     (reach) => new DeliveryNotFound({ delivery, ...present({ reach, reason }) })
   )
-  return { life, lag: undefined, answers: Effect.succeed(answersIn(facts)) }
+  return { life, lag: undefined, facts: Effect.succeed(facts) }
 })
 
 /** Returns the rounds of a delivery: from the log, where one runs, else from the history. */
@@ -355,8 +358,11 @@ export const findDelivery = (delivery: string, tenant: string | undefined) =>
  * @param tenant needed if several tenants have such a delivery.
  */
 export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
-  const { answers, lag, life } = yield* findKnown(delivery, tenant)
-  const answerOf = yield* answers
+  const known = yield* findKnown(delivery, tenant)
+  const { lag, life } = known
+  const facts = yield* known.facts
+  const answerOf = answersIn(facts)
+  const trace = facts.find((fact) => fact.trace !== undefined)?.trace
   const rounds = yield* Effect.forEach(life.rounds, (round) =>
     hasEnded(round.state)
       ? Effect.succeed(roundView(round, answerOf))
@@ -373,6 +379,7 @@ export const explainDelivery = Effect.fnUntraced(function* (delivery: string, te
     ...(event === undefined ? {} : { event }),
     eventSeq,
     ...(type === undefined ? {} : { type }),
+    ...(trace === undefined ? {} : { trace }),
     rounds,
     ...(lag === undefined ? {} : { lag })
   } satisfies ExplainedDelivery

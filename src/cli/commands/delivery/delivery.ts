@@ -163,9 +163,10 @@ const deliveryShow = Command.make(
     const { json } = yield* petrel
     const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))
     if (json) return yield* print(JSON.stringify(encodeExplained(found)))
-    const { endpoint, event, eventSeq, lag, rounds } = found
+    const { endpoint, event, eventSeq, lag, rounds, trace } = found
     const now = yield* Clock.currentTimeMillis
     yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
+    if (trace !== undefined) yield* print(`  trace    ${plainText(trace)}`)
     for (const round of rounds) {
       if (rounds.length > 1) yield* print(`round ${round.round}`)
       yield* Effect.forEach(roundLines(round, now, answers), print, { discard: true })

@@ -94,12 +94,14 @@ describe("petrel delivery show", () => {
         const told = yield* history
         yield* endpoint({ url: hook.url, redirects: 3, retry: quickRetry() })
         yield* worker()
-        yield* publish("a", "{}", { "Nats-Msg-Id": "acme.42" })
+        const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        yield* publish("a", "{}", { "Nats-Msg-Id": "acme.42", traceparent })
         yield* told.count("delivered", 1)
         const show = (...more: ReadonlyArray<string>) =>
           run("delivery", "show", "acme.42.hook", ...more, ...flags)
         const [json, short, whole] = yield* Effect.all([show("--json"), show(), show("--answers")])
-        const { rounds } = parse(nth(json.out, 0))
+        const { rounds, trace } = parse(nth(json.out, 0))
+        assert.strictEqual(trace, traceparent)
         const [round] = Array.isArray(rounds) ? rounds : []
         const redirects = [{ status: 307, to: `${hook.url}/login` }]
         const [failed, delivered] = round.attempts
@@ -111,6 +113,7 @@ describe("petrel delivery show", () => {
         assert.strictEqual(delivered.response.body, "log in \u001b[2Jfirst")
 
         const text = short.out.join("\n")
+        assert.include(text, `acme/hook\n  trace    ${traceparent}\n`)
         assert.include(text, `\n    status 307, redirected to ${hook.url}/login\n    down xx`)
         assert.include(text, "\n    log in \\u001b[2Jfirst")
         assert.notInclude(text, "server: gate")
