@@ -171,19 +171,31 @@ interface Waiting {
   readonly count: number
   /** Whether there may be more than could be counted. */
   readonly isLeast: boolean
+  /** Whether any of them is in flight, and may succeed. */
+  readonly isSending: boolean
 }
 
 const countWaiting = Effect.fnUntraced(function* (name: EndpointName) {
-  const { backlog, queue, schedules } = (yield* showActivity(name)).waiting
-  const count = queue + (schedules ?? 0) + backlog
-  return { count, isLeast: schedules === null } satisfies Waiting
+  const { inFlight, waiting } = yield* showActivity(name)
+  const { backlog, memory, queue, schedules } = waiting
+  const stored = queue + (schedules ?? 0) + backlog
+  // Those that come straight from their event are in the owner's memory alone, the others in both.
+  const held = (inFlight ?? 0) + (memory ?? 0)
+  return {
+    count: Math.max(stored, held),
+    isLeast: schedules === null || held > 0,
+    isSending: (inFlight ?? 0) > 0
+  } satisfies Waiting
 })
 
 const deliveriesText = ({ count, isLeast }: Waiting): string =>
   `${isLeast ? "at least " : ""}${plural(count, "delivery", "deliveries")}`
 
-const endText = ({ count }: Waiting): string =>
-  count === 1 ? "ends as a dead letter" : "end as dead letters"
+/** @param when with a space before it. */
+const endText = ({ count, isSending }: Waiting, when = ""): string =>
+  count === 1
+    ? `ends as a dead letter${when}${isSending ? ", unless it is in flight and succeeds" : ""}`
+    : `end as dead letters${when}${isSending ? ", except those in flight that succeed" : ""}`
 
 /** What becomes of deliveries that waited for an endpoint that is removed. */
 const removalText = (waiting: Waiting): string => {
@@ -210,7 +222,7 @@ const agreed = Effect.fnUntraced(function* (name: EndpointName, waiting: Waiting
     )
   if (count === 0) return true
   return yield* new Refused({
-    message: `${waits}, and ${endText(waiting)} where it is removed: say --yes to remove it, or \`petrel endpoint pause ${label}\` to keep them`
+    message: `${waits}, and ${endText(waiting, " where it is removed")}: say --yes to remove it, or \`petrel endpoint pause ${label}\` to keep them`
   })
 })
 

@@ -8,13 +8,48 @@ import { partitionOf } from "../../../../src/domain/names.ts"
 import { timeText } from "../../../../src/domain/timestamp.ts"
 import { suspendEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { writeHealth } from "../../../../src/endpoints/health-store.ts"
-import { endpoint, history, nth } from "../../../kit/engine.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../../../kit/engine.ts"
+import { receiver } from "../../../kit/receiver.ts"
 import { installations, parse, program } from "../../command-line.ts"
 import { run } from "../../in-process.ts"
 
 const place = installations()
 
 describe("petrel endpoint", () => {
+  it.live("is removed with what comes straight from events, which is said", () => {
+    const { flags, run: installed } = place()
+    const remove = (...args: ReadonlyArray<string>) =>
+      run("endpoint", "remove", "acme/hook", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        let answer = () => {}
+        const hook = yield* receiver({
+          answer: (_, response) => {
+            answer = () => response.end()
+            return undefined
+          }
+        })
+        const told = yield* history
+        yield* endpoint({ url: hook.url, maxInFlight: 1 })
+        yield* worker()
+        for (const body of ["1", "2", "3"]) yield* publish("a", body)
+        yield* hook.received(1)
+        const refused = yield* eventually(remove(), ({ err }) => nth(err, 0).includes(" 3 "))
+        assert.match(
+          nth(refused.err, 0),
+          /at least 3 deliveries wait for acme\/hook, and end as dead letters where it is removed, except those in flight that succeed: say --yes/
+        )
+        const removed = yield* remove("--yes")
+        assert.deepStrictEqual(removed.out, [
+          "acme/hook is removed; at least 3 deliveries that waited for it end as dead letters, except those in flight that succeed"
+        ])
+        answer()
+        yield* told.count("dead-lettered", 2)
+        yield* told.count("delivered", 1)
+      })
+    )
+  })
+
   it.live("manages an endpoint from its making to its end", () => {
     const { flags, run: installed } = place()
     const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
