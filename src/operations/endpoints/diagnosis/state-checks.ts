@@ -90,7 +90,9 @@ const waitingCheck = (
   now: number
 ): Check => {
   const { backlog, queue, schedules } = waiting
-  const sum = backlog + queue + (schedules ?? 0)
+  // What comes straight from events is in the owner's memory alone.
+  const held = (answer?.inFlight ?? 0) + (answer?.inLine ?? 0)
+  const sum = Math.max(backlog + queue + (schedules ?? 0), held)
   const says =
     schedules === undefined
       ? `more than ${countText(sum)} deliveries wait`

@@ -271,6 +271,11 @@ describe("the diagnosis of an endpoint", () => {
     assert.strictEqual(check(asked, "waiting").result, "ok")
   })
 
+  it("counts what comes straight from events among what waits", () => {
+    const activity = { ...well.activity, answer: { ...answer, inFlight: 2, inLine: 8 } }
+    assert.strictEqual(check({ activity }, "waiting").says, "10 deliveries wait")
+  })
+
   it("says of a cap of one that its request is in flight", () => {
     const activity = {
       ...well.activity,
