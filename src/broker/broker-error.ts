@@ -66,19 +66,18 @@ const askAgainAfterMs = 2_000
 const maxAsked = 4
 
 /**
- * Runs a request that changes nothing. While it is unanswered it is repeated every 2 s, and the first
- * result counts: a stream without a leader drops requests, and answers only those that come once it
- * has one. Waits no longer than the first of them does.
+ * Repeats a question that changes nothing every 2 s while it is unanswered, and the first result
+ * counts: a stream without a leader drops requests, and answers only those that come once it has
+ * one. Waits no longer than the first of them does.
  */
 export const askForState = <A>(
-  operation: string,
-  run: () => Promise<A>
+  question: Effect.Effect<A, BrokerError>
 ): Effect.Effect<A, BrokerError> => {
   const asking = (times: number): Effect.Effect<A, BrokerError> =>
     times === 0
-      ? ask(operation, run)
+      ? question
       : Effect.raceFirst(
-          ask(operation, run),
+          question,
           Effect.delay(
             Effect.suspend(() => asking(times - 1)),
             askAgainAfterMs

@@ -124,7 +124,7 @@ export const operationsOf = (
     pull: (options) => pullWith(wire, outbound, turns, onReconnect, options),
     readMessage: (operation, stream, query) =>
       Effect.catchIf(
-        askForState(operation, () => jsm.streams.getMessage(stream, query)),
+        askForState(ask(operation, () => jsm.streams.getMessage(stream, query))),
         isNoSuchMessage,
         () => Effect.succeed(null)
       ),
@@ -135,7 +135,7 @@ export const operationsOf = (
     firstSince: (stream, time) => firstSince(js, stream, time),
     countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),
     entry: (name, key) =>
-      Effect.flatMap(bucket(name), (kv) => askForState(`read ${key}`, () => kv.get(key))),
+      Effect.flatMap(bucket(name), (kv) => askForState(ask(`read ${key}`, () => kv.get(key)))),
     watch: (name) =>
       Effect.flatMap(bucket(name), (kv) =>
         Effect.acquireRelease(
@@ -144,8 +144,10 @@ export const operationsOf = (
         )
       ),
     streamInfo: (operation, stream, options) =>
-      askForState(operation, () =>
-        jsm.streams.info(stream, options as Partial<StreamInfoRequestOptions> | undefined)
+      askForState(
+        ask(operation, () =>
+          jsm.streams.info(stream, options as Partial<StreamInfoRequestOptions> | undefined)
+        )
       ),
     streamNames: (operation, subject) =>
       ask(operation, async () => {
@@ -164,7 +166,7 @@ export const operationsOf = (
         })
       ),
     consumerInfo: (operation, stream, consumer) =>
-      askForState(operation, () => jsm.consumers.info(stream, consumer)),
+      askForState(ask(operation, () => jsm.consumers.info(stream, consumer))),
     makeConsumer: (operation, stream, config) =>
       ask(operation, () => jsm.consumers.add(stream, config)),
     deleteMessage: (operation, stream, seq) =>

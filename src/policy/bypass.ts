@@ -11,7 +11,7 @@
  */
 
 /** How long a router may rely on what it has read, ms. */
-export const knownForMs = 5_000
+export const knownForMs = 7_000
 /**
  * How long an announcement stands before a bypass begins, ms: longer than {@link knownForMs}, so all
  * routers know of it by then. The events of its tenants wait meanwhile.

@@ -1,4 +1,4 @@
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import type { Bypass, EventOnWay, Way } from "../policy/bypass.ts"
@@ -56,7 +56,7 @@ export const watchBypass = Effect.gen(function* () {
       stored.bypass === undefined || from === undefined
         ? undefined
         : yield* readBypassFloor(stored.bypass)
-    if (epoch !== begunIn) return
+    if (epoch !== begunIn || began < readAt) return
     const isLost =
       bypass?.from !== undefined && bypass.until === undefined && stored.bypass?.from === undefined
     bypass = stored.bypass
@@ -65,10 +65,17 @@ export const watchBypass = Effect.gen(function* () {
     if (isLost) for (const listener of listeners) listener()
   })
   yield* Effect.ignore(read)
+  const scope = yield* Effect.scope
+  // A slow broker answers several at a time: what is read one after the other would be out of date.
+  const readOrLeave = Effect.gen(function* () {
+    const reading = yield* Effect.forkIn(Effect.exit(read), scope, { startImmediately: true })
+    const exit = yield* Effect.timeoutOption(Fiber.join(reading), readEveryMs)
+    if (Option.isSome(exit)) yield* exit.value
+  })
   // Routing waits for this, so it is read as soon as there is a connection again.
   const readNext = Effect.suspend(() => {
     const pauseMs = readAt === Number.NEGATIVE_INFINITY ? 0 : readEveryMs
-    const next = Effect.andThen(Effect.sleep(pauseMs), read)
+    const next = Effect.andThen(Effect.sleep(pauseMs), readOrLeave)
     return Effect.raceFirst(next, Deferred.await(reconnected))
   })
   yield* Effect.forkScoped(keepGoing("read which events pass a flood", readNext, retryPauseMs))

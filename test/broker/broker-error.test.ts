@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { askForState, fileErrorIn } from "../../src/broker/broker-error.ts"
+import { ask, askForState, fileErrorIn } from "../../src/broker/broker-error.ts"
 
 describe("the error of a file", () => {
   it.each([
@@ -21,11 +21,13 @@ describe("a question that changes nothing", () => {
     Effect.gen(function* () {
       const answers: Array<PromiseWithResolvers<number>> = []
       const asked = yield* Effect.forkChild(
-        askForState("look", () => {
-          const answer = Promise.withResolvers<number>()
-          answers.push(answer)
-          return answer.promise
-        })
+        askForState(
+          ask("look", () => {
+            const answer = Promise.withResolvers<number>()
+            answers.push(answer)
+            return answer.promise
+          })
+        )
       )
       yield* TestClock.adjust("1999 millis")
       assert.strictEqual(answers.length, 1)
@@ -44,7 +46,9 @@ describe("a question that changes nothing", () => {
       let times = 0
       const asked = yield* Effect.forkChild(
         Effect.flip(
-          askForState("look", () => (++times === 1 ? first.promise : new Promise(() => undefined)))
+          askForState(
+            ask("look", () => (++times === 1 ? first.promise : new Promise(() => undefined)))
+          )
         )
       )
       yield* TestClock.adjust("10 seconds")

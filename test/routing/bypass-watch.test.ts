@@ -19,6 +19,8 @@ const setUp = Effect.gen(function* () {
   const time = movedTime(timers)
   const state = {
     answers: true,
+    /** How long an answer takes, ms. */
+    takes: 0,
     /** What is asked is lost with its connection. */
     isCutOff: false,
     stored: open as object | undefined,
@@ -34,9 +36,10 @@ const setUp = Effect.gen(function* () {
   const answer = <A>(operation: string, value: () => A) =>
     Effect.suspend(() => {
       if (state.isCutOff) return Effect.never
-      return state.answers
+      const told: Effect.Effect<A, BrokerError> = state.answers
         ? Effect.succeed(value())
         : Effect.fail(new BrokerError({ operation, cause: "no answer" }))
+      return state.takes === 0 ? told : Effect.andThen(Effect.sleep(state.takes), told)
     })
   const broker = {
     names,
@@ -76,14 +79,14 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("what a worker knows of a bypass", () => {
-  it.effect("is relied on for 5 s after it was read", () =>
+  it.effect("is relied on for 7 s after it was read", () =>
     Effect.gen(function* () {
       const { decide, passes, state, watch } = yield* setUp
       yield* passes(60_000)
       assert.isTrue(watch.isKnown())
       assert.deepStrictEqual([decide(99), decide(100, "flood")], ["route", "route"])
       state.answers = false
-      yield* passes(3_500)
+      yield* passes(5_500)
       assert.isTrue(watch.isKnown())
       yield* passes(2_000)
       assert.isFalse(watch.isKnown())
@@ -93,6 +96,31 @@ describe("what a worker knows of a bypass", () => {
       yield* passes(2_000)
       assert.deepStrictEqual([decide(99), decide(100, "flood")], ["route", "route"])
     }).pipe(Effect.provide(makeLog().layer))
+  )
+
+  it.effect(
+    "is always known where the broker takes seconds for an answer, as the last one tells",
+    () =>
+      Effect.gen(function* () {
+        const { decide, passes, state, watch } = yield* setUp
+        // A bypass that is open takes two questions.
+        state.takes = 2_300
+        for (let passed = 0; passed < 30_000; passed += 250) {
+          yield* passes(250)
+          assert.isTrue(watch.isKnown(), `after ${passed} ms`)
+        }
+        state.floor = 121
+        yield* passes(6_500)
+        assert.strictEqual(decide(121), "finished")
+        // What was asked before is no longer believed once a later answer is there.
+        state.floor = 110
+        state.takes = 0
+        yield* passes(500)
+        for (let passed = 0; passed < 5_000; passed += 250) {
+          assert.strictEqual(decide(121), "passes")
+          yield* passes(250)
+        }
+      })
   )
 
   it.effect("is read at once after a reconnect, though what was asked before has no answer", () =>

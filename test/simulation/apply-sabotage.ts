@@ -92,7 +92,7 @@ const noBypass: ReadonlyArray<Replacement> = [
 const bypassAtWill: ReadonlyArray<Replacement> = [
   {
     file: "policy/bypass.ts",
-    find: "export const knownForMs = 5_000\n",
+    find: "export const knownForMs = 7_000\n",
     replace: "export const knownForMs = 1_500\n"
   },
   {
@@ -164,11 +164,71 @@ const backlogEndNotAsked: Replacement = {
   replace: "const end = Number.MAX_SAFE_INTEGER"
 }
 
+const askedOnce: Replacement = {
+  file: "broker/broker-error.ts",
+  find: "const maxAsked = 4\n",
+  replace: "const maxAsked = 0\n"
+}
+
 /**
  * What the engine once did otherwise, at another time, by name. A file of actions shows its failure
  * in the order in which things happened then, and names what it needs (`formerly`).
  */
 const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>>> = {
+  "asked-once": askedOnce,
+  "leaders-given-up-soon": [
+    askedOnce,
+    {
+      file: "delivery/backlog/backlog-end.ts",
+      find: 'readMessage("look at the end of a backlog", stream, { last_by_subj: subject })',
+      replace:
+        'Effect.timeout(readMessage("look at the end of a backlog", stream, { last_by_subj: subject }), 3_000)'
+    },
+    {
+      file: "delivery/backlog/backlog-end.ts",
+      find: 'removeIf("remove what was stored again", of.stream, one.seq, isThat(of, one))',
+      replace:
+        'Effect.timeout(removeIf("remove what was stored again", of.stream, one.seq, isThat(of, one)), 3_000)'
+    },
+    {
+      file: "delivery/backlog/backlog-end.ts",
+      find: 'yield* readMessage("look at what was stored again", stream, { seq })',
+      replace:
+        'yield* Effect.timeout(readMessage("look at what was stored again", stream, { seq }), 3_000)'
+    },
+    {
+      file: "delivery/backlog/backlog-end.ts",
+      find: 'yield* purge("purge what was stored again", stream, { filter: subject, seq })',
+      replace:
+        'yield* Effect.timeout(purge("purge what was stored again", stream, { filter: subject, seq }), 3_000)'
+    },
+    {
+      file: "delivery/backlog/backlog.ts",
+      find: "return Effect.map(read, ",
+      replace: "return Effect.map(Effect.timeout(read, 3_000), "
+    },
+    {
+      file: "delivery/backlog/backlog.ts",
+      find: 'return this.#broker.purge("purge what has left a backlog", this.#stream, limits)',
+      replace:
+        'return Effect.timeout(this.#broker.purge("purge what has left a backlog", this.#stream, limits), 3_000)'
+    },
+    {
+      file: "delivery/backlog/backlog.ts",
+      find: "return Effect.map(info, ",
+      replace: "return Effect.map(Effect.timeout(info, 3_000), "
+    },
+    {
+      file: "delivery/bodies/event-bodies.ts",
+      find: "return Effect.map(question, (message) =>",
+      replace: "return Effect.map(Effect.timeout(question, 3_000), (message) =>"
+    },
+    {
+      file: "delivery/bodies/event-bodies.ts",
+      find: "return Effect.map(question, ({ state })",
+      replace: "return Effect.map(Effect.timeout(question, 3_000), ({ state })"
+    }
+  ],
   "replaced-in-the-write": [
     {
       file: "broker/topology.ts",

@@ -12,7 +12,7 @@ import { MsgImpl, TimeoutError } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue, Semaphore, Stream } from "effect"
 import type { Range, Watch } from "../../src/broker/broker.ts"
 import { Broker } from "../../src/broker/broker.ts"
-import { BrokerError, streamNotFound } from "../../src/broker/broker-error.ts"
+import { askForState, BrokerError, streamNotFound } from "../../src/broker/broker-error.ts"
 import type { Clients } from "../../src/broker/clients.ts"
 import { registerClients } from "../../src/broker/clients.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
@@ -488,6 +488,7 @@ export class SimConnection implements Wire, Peer {
     const publisher = this.#publisher
     const { outbound } = publisher
     const ask = <A>(operation: string, answer: () => A) => this.#ask(operation, answer)
+    const askFor = <A>(operation: string, answer: () => A) => askForState(ask(operation, answer))
     const onReconnect = (listener: () => void) => {
       this.#listeners.add(listener)
       return () => void this.#listeners.delete(listener)
@@ -511,7 +512,7 @@ export class SimConnection implements Wire, Peer {
       largestMessage: () => outbound.largest,
       pull: (options) => pullWith(this, outbound, turns, onReconnect, options),
       readMessage: (operation, stream, query) =>
-        ask(operation, () => {
+        askFor(operation, () => {
           const of = server.led(stream)
           const found =
             "last_by_subj" in query
@@ -590,7 +591,7 @@ export class SimConnection implements Wire, Peer {
           return list.filter(({ time }) => millisOf(time) >= since).length
         }),
       entry: (bucket, key) =>
-        ask(`read ${key}`, () => {
+        askFor(`read ${key}`, () => {
           const found = server.led(`KV_${bucket}`).lastOf(`$KV.${bucket}.${key}`)
           return found === undefined ? null : entryOf(bucket, found)
         }),
@@ -602,7 +603,7 @@ export class SimConnection implements Wire, Peer {
       streamInfo: (operation, stream, options) =>
         stream === names.intake
           ? Effect.fail(new BrokerError({ operation, cause: withoutIntake }))
-          : ask(
+          : askFor(
               operation,
               () => server.led(stream).info(options?.subjects_filter) as unknown as StreamInfo
             ),
@@ -619,7 +620,7 @@ export class SimConnection implements Wire, Peer {
             .map((stream) => stream.info() as unknown as StreamInfo)
         ),
       consumerInfo: (operation, stream, name) =>
-        ask(operation, () => {
+        askFor(operation, () => {
           const consumer = server.consumer(stream, name)
           const { ackFloor, config, cursor, delivered, numPending, pending, waiting } = consumer
           return {

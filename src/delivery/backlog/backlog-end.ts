@@ -1,7 +1,6 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { BrokerError } from "../../broker/broker-error.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { BacklogLabel, OriginStreams } from "../../domain/backlog-message.ts"
@@ -10,12 +9,6 @@ import type { GetHeader } from "../../domain/header-names.ts"
 import type { Stored } from "./backlog-write.ts"
 import { waitingName } from "./backlog-write.ts"
 import type { Replaced } from "./written-tails.ts"
-
-/**
- * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
- * its successor will.
- */
-const leaderAnswerMs = 3_000
 
 /** The end of an endpoint's backlog. */
 interface BacklogEnd {
@@ -50,23 +43,10 @@ const headersOf =
   (name) =>
     header.get(name) || undefined
 
-/** Bounds how long the leader of a stream is waited for. */
-export const fromLeader = <A, R>(stream: string, question: Effect.Effect<A, BrokerError, R>) =>
-  Effect.timeoutOrElse(question, {
-    duration: leaderAnswerMs,
-    orElse: () => {
-      const operation = `ask for ${stream}`
-      return Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
-    }
-  })
-
 /** Reads the last message of a backlog from the leader; null where there is none. */
 export const readLast = ({ stream, subject }: BacklogSubject) =>
   Effect.flatMap(Broker, ({ readMessage }) =>
-    fromLeader(
-      stream,
-      readMessage("look at the end of a backlog", stream, { last_by_subj: subject })
-    )
+    readMessage("look at the end of a backlog", stream, { last_by_subj: subject })
   )
 
 /**
@@ -79,8 +59,8 @@ export const readBacklogEnd = Effect.fnUntraced(function* (of: BacklogSubject) {
   const label = labelIn(headersOf(last))
   if (label !== undefined) return { tail: last.seq, stored: label.stored, label }
   const { streamInfo } = yield* Broker
-  const counting = streamInfo("count what waits", of.stream, { subjects_filter: of.subject })
-  const { state } = yield* fromLeader(of.stream, counting)
+  const filter = { subjects_filter: of.subject }
+  const { state } = yield* streamInfo("count what waits", of.stream, filter)
   return { tail: last.seq, stored: state.subjects?.[of.subject] ?? 0, label }
 })
 
@@ -142,24 +122,17 @@ const isThat =
 
 /** Removes a message of references, unless a truncated stream has another one at its sequence. */
 export const removeReplaced = (of: BacklogSubject, one: Replaced) =>
-  fromLeader(
-    of.stream,
-    removeIf("remove what was stored again", of.stream, one.seq, isThat(of, one))
-  )
+  removeIf("remove what was stored again", of.stream, one.seq, isThat(of, one))
 
 /**
  * Removes all that a backlog holds before a message, unless a truncated stream has another one at its
  * sequence.
  */
-export const purgeReplaced = (of: BacklogSubject, by: Replaced) =>
-  fromLeader(
-    of.stream,
-    Effect.gen(function* () {
-      const { purge, readMessage } = yield* Broker
-      const { stream, subject } = of
-      const { seq } = by
-      const message = yield* readMessage("look at what was stored again", stream, { seq })
-      if (message !== null && isThat(of, by)(message))
-        yield* purge("purge what was stored again", stream, { filter: subject, seq })
-    })
-  )
+export const purgeReplaced = Effect.fnUntraced(function* (of: BacklogSubject, by: Replaced) {
+  const { purge, readMessage } = yield* Broker
+  const { stream, subject } = of
+  const { seq } = by
+  const message = yield* readMessage("look at what was stored again", stream, { seq })
+  if (message !== null && isThat(of, by)(message))
+    yield* purge("purge what was stored again", stream, { filter: subject, seq })
+})

@@ -4,7 +4,7 @@ import { Broker } from "../../broker/broker.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { readBatch } from "../../broker/scan.ts"
 import type { Addressee } from "../../domain/delivery.ts"
-import { fromLeader, readLast } from "./backlog-end.ts"
+import { readLast } from "./backlog-end.ts"
 
 /**
  * The durable backlogs of a partition's endpoints. No consumer reads them: the partition's owner
@@ -39,7 +39,7 @@ export class Backlog {
   isEmpty(to: Addressee, from: number) {
     const next = { seq: from, next_by_subj: this.#subjectOf(to) }
     const read = this.#broker.readMessage("look at a backlog", this.#stream, next)
-    return Effect.map(fromLeader(this.#stream, read), (message) => message === null)
+    return Effect.map(read, (message) => message === null)
   }
 
   /** Reads the last message of an endpoint from the leader; null where there is none. */
@@ -50,10 +50,7 @@ export class Backlog {
   /** Purges an endpoint's messages below a sequence. */
   purge(to: Addressee, below: number) {
     const limits = { filter: this.#subjectOf(to), seq: below }
-    return fromLeader(
-      this.#stream,
-      this.#broker.purge("purge what has left a backlog", this.#stream, limits)
-    )
+    return this.#broker.purge("purge what has left a backlog", this.#stream, limits)
   }
 
   /** Removes a single message if it matches. */
@@ -70,7 +67,7 @@ export class Backlog {
     const subjects_filter = this.#broker.names.subjects.backlogOf(this.#index)
     const operation = `list what waits in ${this.#stream}`
     const info = this.#broker.streamInfo(operation, this.#stream, { subjects_filter })
-    return Effect.map(fromLeader(this.#stream, info), ({ state }) => ({
+    return Effect.map(info, ({ state }) => ({
       last: state.last_seq,
       waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
         const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)

@@ -1,7 +1,7 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Cause, Deferred, Effect, Exit, Semaphore } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { BrokerError } from "../../broker/broker-error.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import type { EventContents, EventMessage } from "../../domain/event.ts"
@@ -100,8 +100,6 @@ const maxBursts = { worker: 16, tenant: 4 }
 const leaderQuestions = 16
 /** From so many events on the leader is first asked where its stream begins. */
 const manyMissing = 4
-/** Time limit for an answer of the stream's leader, ms. */
-const leaderAnswerMs = 3_000
 
 interface EventBodiesOptions {
   /** Maximum bytes in memory that are under no delivery. (Default: 16 MiB) */
@@ -302,7 +300,7 @@ export class EventBodies {
     const { eventSeq } = reference
     if (eventSeq < first) return Effect.succeed("gone")
     const question = readMessage(`read event ${eventSeq}`, names.events, { seq: eventSeq })
-    return Effect.map(bounded(question), (message) =>
+    return Effect.map(question, (message) =>
       message !== null && isIt(reference, message) ? readEventOf(message) : "gone"
     )
   }
@@ -311,16 +309,9 @@ export class EventBodies {
   get #firstOfLeader() {
     const { names, streamInfo } = this.#broker
     const question = streamInfo("look where the events begin", names.events)
-    return Effect.map(bounded(question), ({ state }) => state.first_seq)
+    return Effect.map(question, ({ state }) => state.first_seq)
   }
 }
-
-const bounded = <A>(question: Effect.Effect<A, BrokerError>) =>
-  Effect.timeoutOrElse(question, {
-    duration: leaderAnswerMs,
-    orElse: () =>
-      Effect.fail(new BrokerError({ operation: "ask for events", cause: new Error("no answer") }))
-  })
 
 /** True where a message is the event: a truncated stream may have another one at its sequence. */
 const isIt = (
