@@ -88,6 +88,7 @@ export const askForState = <A>(
 
 export const streamNotFound = 10059
 export const consumerNotFound = 10014
+export const consumerExists = 10148
 
 /** Turns the failure with the code `notFound` into undefined. */
 export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound: number) =>

@@ -3,10 +3,16 @@ import { Clock, Effect, Schedule } from "effect"
 import { AccessBroker, inAccess, requireAccess } from "./access.ts"
 import { checkAccountLimits } from "./account-limits.ts"
 import { Broker } from "./broker.ts"
-import { BrokerError, consumerNotFound, ifFound, streamNotFound } from "./broker-error.ts"
+import {
+  BrokerError,
+  consumerExists,
+  consumerNotFound,
+  ifFound,
+  streamNotFound
+} from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import type { WantedConsumer } from "./consumers.ts"
-import { startAfter } from "./consumers.ts"
+import { restrictionsOfConsumer, startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
   findPartitions,
@@ -308,16 +314,32 @@ const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: Wa
   const name = consumer.durable_name
   const what = `consumer ${name} of ${stream}`
   const info = yield* ifFound(consumerInfo(`look at ${what}`, stream, name), consumerNotFound)
-  if (info === undefined) {
+  const make = Effect.gen(function* () {
     const start = name === names.routerConsumer ? startAfter(yield* readPosition) : {}
     yield* ask(`make ${what}`, () => jsm.consumers.add(stream, { ...consumer, ...start }))
+  })
+  if (info === undefined) {
+    yield* make
     return { what, change: "created", fields: [] } satisfies Change
   }
-  const fields = differing(consumer, info.config)
+  const restrictions = restrictionsOfConsumer(info, consumer)
+  const fields = [...new Set([...differing(consumer, info.config), ...restrictions])]
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
-  yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
-    jsm.consumers.update(stream, name, consumer)
-  )
+  if (info.paused === true) yield* ask(`resume ${what}`, () => jsm.consumers.resume(stream, name))
+  const isFiltered = fields.includes("filter_subject") || fields.includes("filter_subjects")
+  if (isFiltered && name === names.routerConsumer) {
+    // Without its filter, it would go on behind what it has left out.
+    yield* ask(`remove ${what}`, () => jsm.consumers.delete(stream, name))
+    // A running worker makes it again, too.
+    yield* Effect.catchIf(
+      make,
+      ({ code }) => code === consumerExists,
+      () => Effect.void
+    )
+  } else
+    yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
+      jsm.consumers.update(stream, name, consumer)
+    )
   return { what, change: "updated", fields } satisfies Change
 })
 

@@ -4,6 +4,8 @@ import type { EventCounts } from "../domain/installation.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { consumerNotFound, streamNotFound } from "./broker-error.ts"
+import type { WantedConsumer } from "./consumers.ts"
+import { restrictionsOfConsumer, routerConsumer } from "./consumers.ts"
 
 /** How long a stream's leader may take to report its state. */
 export const leaderAnswerMs = "2 seconds"
@@ -106,14 +108,21 @@ export const silentSources = ({ sources = [] }: StreamInfo) =>
     .filter(({ silentMs }) => silentMs > silentAfterMs)
 
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
-export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consumer: string) {
+export const lookAtConsumer = Effect.fnUntraced(function* (
+  stream: string,
+  consumer: WantedConsumer
+) {
   const { consumerInfo } = yield* Broker
   const info: ConsumerInfo | undefined = yield* ifAnswered(
-    consumerInfo(`look at the consumer of ${stream}`, stream, consumer)
+    consumerInfo(`look at the consumer of ${stream}`, stream, consumer.durable_name)
   )
   return info === undefined
     ? undefined
-    : { pending: info.num_pending, ackPending: info.num_ack_pending }
+    : {
+        pending: info.num_pending,
+        ackPending: info.num_ack_pending,
+        restrictions: restrictionsOfConsumer(info, consumer)
+      }
 })
 
 /**
@@ -131,6 +140,8 @@ export interface EventsSurvey {
   readonly lastRoutedAt: number | undefined
   /** Somebody has removed the consumer of the routers. */
   readonly isRouterMissing: boolean
+  /** Fields by which that consumer hands out too little, as somebody has changed them. */
+  readonly restrictions: ReadonlyArray<string>
 }
 
 /** Returns how many events are gone that the router has not acknowledged. */
@@ -170,7 +181,8 @@ export const surveyEvents = Effect.fnUntraced(function* (events: StreamInfo | un
       lost: events === undefined || info === undefined ? 0 : lostIn(events, info)
     },
     lastRoutedAt: lastAck === undefined ? undefined : Date.parse(String(lastAck)),
-    isRouterMissing: router.isMissing
+    isRouterMissing: router.isMissing,
+    restrictions: info === undefined ? [] : restrictionsOfConsumer(info, routerConsumer(names, 0))
   }
   return survey
 })

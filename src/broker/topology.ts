@@ -108,6 +108,40 @@ export const maxQuarantined = 100
 
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
 
+/**
+ * What somebody may have set with another tool, and by which deliveries or endpoints would be lost.
+ * Only a stream of facts or dead letters may have limits of an operator's own.
+ */
+const unlimited = {
+  max_age: 0,
+  max_bytes: -1,
+  max_msgs: -1,
+  max_msgs_per_subject: -1,
+  max_msg_size: -1
+} as const
+
+const limits = ["max_age", "max_bytes", "max_msgs", "max_msgs_per_subject", "max_msg_size"] as const
+
+/** True for a stream that is closed while a restore makes it, or its subjects move to another one. */
+export const isClosed = (name: string, subjects: ReadonlyArray<string> = []): boolean =>
+  subjects.join().endsWith(`.removed.${name}`)
+
+const subjectsText = ({ subjects = [] }: Pick<WantedStream, "subjects">): string =>
+  subjects.toSorted().join()
+
+/**
+ * Returns the fields of a stream that somebody has changed with another tool, and by which it drops or
+ * refuses what it should keep.
+ */
+export const restrictionsOfStream = (
+  config: WantedStream,
+  wanted: WantedStream
+): ReadonlyArray<string> => [
+  ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
+  ...(config.sealed === true ? ["sealed"] : []),
+  ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
+]
+
 /** A stream's desired configuration, and that of the durable consumer on it. */
 export interface StreamSpec {
   readonly stream: WantedStream
@@ -124,6 +158,7 @@ const compressionOf = ({ replicas }: TopologyOptions): StoreCompression =>
 
 /** Settings common to all streams that hold events. */
 const eventLimits = ({ replicas }: TopologyOptions) => ({
+  ...unlimited,
   storage: StorageType.File,
   num_replicas: replicas,
   max_consumers: -1,
@@ -296,6 +331,7 @@ export const wanted = (
   const bucket = (name: string, markers: boolean, isListed = false): StreamSpec => ({
     stream: {
       ...common,
+      ...unlimited,
       name: `KV_${name}`,
       subjects: [`$KV.${name}.>`],
       retention: RetentionPolicy.Limits,
@@ -310,6 +346,7 @@ export const wanted = (
   const queue = (index: number): StreamSpec => ({
     stream: {
       ...common,
+      ...unlimited,
       name: names.deliveries(index),
       subjects: [names.subjects.deliveriesOf(index), names.subjects.schedulesOf(index)],
       retention: RetentionPolicy.Workqueue,
@@ -323,6 +360,7 @@ export const wanted = (
   const backlog = (index: number): StreamSpec => ({
     stream: {
       ...common,
+      ...unlimited,
       name: names.backlog(index),
       subjects: [names.subjects.backlogOf(index)],
       retention: RetentionPolicy.Limits,

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
@@ -8,6 +9,7 @@ import { init } from "../../src/broker/init.ts"
 import { readInstalled, readLayout, TopologyError } from "../../src/broker/installed.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
+import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { erasableHistory, testTopology } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
@@ -147,6 +149,39 @@ describe.concurrent("init", () => {
         )
         const now = yield* ask("look", () => jsm.streams.info(names.history))
         assert.strictEqual(now.config.max_msgs, 5, "limits of an operator's own are left alone")
+      })
+    )
+  )
+
+  it.live("takes off limits by which deliveries or endpoints would be lost", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        yield* init(options())
+        const bucket = `KV_${names.buckets.endpoints}`
+        const short = { max_age: nanos(2_000), duplicate_window: nanos(1_000) }
+        const changed = [
+          [names.deliveries(1), short],
+          [names.backlog(0), { max_msgs: 5 }],
+          [names.events, { max_msgs: 5 }],
+          [bucket, short]
+        ] as const
+        for (const [stream, changes] of changed)
+          yield* ask("change", () => jsm.streams.update(stream, changes))
+        const { restricted = [] } = yield* readSurvey
+        assert.sameDeepMembers(
+          restricted.map(({ fields, name }) => [name, ...fields]),
+          [
+            [names.deliveries(1), "max_age"],
+            [names.backlog(0), "max_msgs"],
+            [names.events, "max_msgs"],
+            [bucket, "max_age"]
+          ]
+        )
+        yield* init(options())
+        assert.deepStrictEqual((yield* readSurvey).restricted, [])
+        const { config } = yield* ask("look", () => jsm.streams.info(names.deliveries(1)))
+        assert.strictEqual(config.max_age, 0)
       })
     )
   )

@@ -1,4 +1,5 @@
 import { assert, describe } from "@effect/vitest"
+import type { ConsumerConfig } from "@nats-io/jetstream"
 import { Deferred, Effect, Schedule } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -58,6 +59,84 @@ const forgotten = (dedupe: number) =>
       schedule: Schedule.spaced(100)
     })
   )
+
+/** Changes a consumer as other tools do. */
+const changeConsumer = (stream: string, consumer: string, changes: Partial<ConsumerConfig>) =>
+  Effect.flatMap(natsClients, ({ ask, jsm }) =>
+    ask("change", () => jsm.consumers.update(stream, consumer, changes))
+  )
+
+const problems = Effect.map(readStatus, (status) =>
+  status.problems.map(({ code, text }) => `${code}: ${text}`).join("\n")
+)
+
+describe("a consumer that somebody changed", () => {
+  scenario("so that it leaves events out is made again by init where the filter began", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(20, "invoice.before")
+      yield* facts.count("delivered", 20)
+      yield* noted(20)
+      const filter_subject = `${names.eventRoot}.acme.invoice.passed`
+      yield* changeConsumer(names.events, names.routerConsumer, { filter_subject })
+      yield* publishMany(5, "invoice.left-out")
+      yield* publishMany(5, "invoice.passed")
+      yield* facts.count("delivered", 25)
+      assert.match(yield* problems, /^consumer-changed: .*the routers .*\(filter_subject\)/m)
+      // By now it would be noted that all events before those are routed.
+      yield* Effect.sleep("11 seconds")
+      const changes = yield* init(testTopology)
+      assert.deepStrictEqual(
+        changes.filter(({ change }) => change !== "unchanged").map(({ fields }) => fields),
+        [["filter_subject"]]
+      )
+      yield* facts.count("delivered", 30)
+      assert.notInclude(yield* problems, "consumer-changed")
+      yield* isClean
+      assert.lengthOf(hook.requests, 30)
+    })
+  )
+
+  scenario("so that it hands nothing out is said, and init lets it go on", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { ask, jsm } = yield* natsClients
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ maxAttempts: 1_000 }),
+        circuit: closedCircuit
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(3)
+      yield* facts.count("attempt-failed", 3)
+      const index = partitionOf("acme", "hook", testTopology.partitions)
+      const paused = [
+        [names.events, names.routerConsumer],
+        [names.deliveries(index), names.deliverConsumer]
+      ] as const
+      for (const [stream, consumer] of paused)
+        yield* ask("pause", () =>
+          jsm.consumers.pause(stream, consumer, new Date(Date.now() + 3_600_000))
+        )
+      hook.answer({ status: 200 })
+      yield* publishMany(3, "invoice.later")
+      assert.match(
+        yield* problems,
+        new RegExp(`^consumer-changed: .*the routers, partition ${index} .*\\(pause_until\\)`, "m")
+      )
+      yield* init(testTopology)
+      yield* facts.count("delivered", 6)
+      assert.notInclude(yield* problems, "consumer-changed")
+      yield* isClean
+    })
+  )
+})
 
 describe("a consumer that somebody removed", () => {
   scenario("of the routers is made again where they were, and nothing is delivered twice", () =>

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
+import { deliverConsumer } from "../../broker/consumers.ts"
 import { readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
@@ -17,7 +18,14 @@ import {
   lookAtStreams,
   surveyEvents
 } from "../../broker/survey-streams.ts"
-import { isOfAccess } from "../../broker/topology.ts"
+import type { TopologyOptions } from "../../broker/topology.ts"
+import {
+  defaultTopology,
+  isClosed,
+  isOfAccess,
+  restrictionsOfStream,
+  wanted
+} from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
@@ -33,6 +41,7 @@ import type {
   OldestDelivery,
   PartitionState
 } from "../../domain/installation.ts"
+import type { Names } from "../../domain/names.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/dead-fates.ts"
 import type { Bypass } from "../../policy/bypass.ts"
@@ -52,6 +61,8 @@ import { countByTenant } from "./waiting.ts"
 export interface PartitionSurvey extends Schema.Schema.Type<typeof PartitionState> {
   /** Undefined where the owner does not answer. */
   readonly lastHour: (Counts & Pick<IntrospectionAnswer, "since">) | undefined
+  /** Fields by which the consumer of its queue hands out too little, as somebody has changed them. */
+  readonly restrictions?: ReadonlyArray<string>
 }
 
 /** The state of an installation, as far as it is known. Times in ms since the epoch. */
@@ -64,6 +75,11 @@ export interface Survey {
   /** Bytes stored in the account, and its limit. */
   readonly account: typeof Filled.Type
   readonly streams: ReadonlyArray<StreamSurvey>
+  /** Streams that drop or refuse what they should keep, as somebody has changed them. */
+  readonly restricted?: ReadonlyArray<{
+    readonly name: string
+    readonly fields: ReadonlyArray<string>
+  }>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
   /** What the broker's servers say of themselves, where their monitoring ports are known. */
@@ -116,7 +132,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   const isEmpty = streams.get(names.backlog(partition))?.info?.state.messages === 0
   const [consumer, answer, waiting] = yield* Effect.all(
     [
-      lookAtConsumer(stream, names.deliverConsumer),
+      lookAtConsumer(stream, deliverConsumer(names, partition, 0)),
       queryOwner(partition, { about: "partition" }),
       isEmpty ? Effect.succeed(nothingWaits) : orUnknown(countBacklogs(partition))
     ],
@@ -126,6 +142,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   const counted = answer?.partition
   return {
     partition,
+    restrictions: consumer?.restrictions ?? [],
     lastHour: counted === undefined ? undefined : { ...counted, since: answer?.since ?? 0 },
     answers: counted !== undefined,
     new: consumer?.pending ?? null,
@@ -149,6 +166,31 @@ const lookAtPartition = Effect.fnUntraced(function* (
     endpointsWithBacklog: waiting?.size ?? null
   }
 })
+
+/** Returns the streams that differ from what `petrel init` makes so that they lose something. */
+const restrictedAmong = (
+  names: Names,
+  streams: ReadonlyArray<StreamSurvey>,
+  options: TopologyOptions,
+  maxPayload: number
+) => {
+  const byName = new Map(streams.map(({ info, name }) => [name, info?.config]))
+  // A size is a setting, which may be changed with any tool.
+  const size = (name: string) => byName.get(name)?.max_bytes ?? -1
+  const sizes = {
+    eventBytes: size(names.events),
+    historyBytes: size(names.history),
+    intakeBytes: size(names.intake)
+  }
+  return wanted(names, { ...options, ...sizes }, maxPayload).flatMap(({ stream }) => {
+    const config = byName.get(stream.name)
+    const fields =
+      config === undefined || isClosed(stream.name, config.subjects)
+        ? []
+        : restrictionsOfStream(config, stream)
+    return fields.length === 0 ? [] : [{ name: stream.name, fields }]
+  })
+}
 
 /** Returns when the round of the first of some references began; 0 where there is none. */
 const firstBegun = ({ header, subject }: StoredMsg): number =>
@@ -317,6 +359,15 @@ export const readSurvey = Effect.gen(function* () {
     account: account ?? { bytes: null, limitBytes: null },
     // This account does not have the tokens if they are in one of their own.
     streams: isApart ? streams.filter(({ name }) => !isOfAccess(names, name)) : streams,
+    restricted:
+      record.settings === undefined || record.change !== undefined
+        ? []
+        : restrictedAmong(
+            names,
+            streams,
+            { ...defaultTopology, ...record.settings, partitions: count },
+            server().max_payload ?? 0
+          ),
     writeErrors,
     health,
     room,

@@ -1,6 +1,7 @@
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
 import { silentSources } from "../../broker/survey-streams.ts"
+import { isClosed } from "../../broker/topology.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
@@ -47,14 +48,53 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
 
 /** They are closed while a restore makes them, or `petrel init` moves their subjects to another. */
 const aboutClosed = ({ streams }: Survey): ReadonlyArray<Condition> => {
-  const closed = streams.filter(
-    ({ info, name }) => info?.config.subjects?.join().endsWith(`.removed.${name}`) === true
-  )
+  const closed = streams.filter(({ info, name }) => isClosed(name, info?.config.subjects))
   return conditionIf(
     closed.length > 0,
     "stream-closed",
     `${namesText(closed.map(({ name }) => name))} ${closed.length === 1 ? "stores" : "store"} nothing that is published, as the last step of a restore, or of a conversion to tenants' streams, is missing: run the same \`petrel restore\`, or \`petrel init --tenant-streams\`, again`
   )
+}
+
+/** What was changed with another tool so that it loses something, or holds it back. */
+const aboutRestricted = ({
+  events,
+  partitions,
+  restricted = []
+}: Survey): ReadonlyArray<Condition> => {
+  const sealed = restricted.filter(({ fields }) => fields.includes("sealed"))
+  const others = restricted.filter((stream) => !sealed.includes(stream))
+  const fieldsOf = (all: ReadonlyArray<{ readonly fields: ReadonlyArray<string> }>) =>
+    [...new Set(all.flatMap(({ fields }) => fields))].join(", ")
+  const queues = partitions
+    .filter(({ restrictions = [] }) => restrictions.length > 0)
+    .map(({ partition, restrictions = [] }) => ({
+      name: `partition ${partition}`,
+      fields: restrictions
+    }))
+  const consumers = [
+    ...(events.restrictions.length === 0
+      ? []
+      : [{ name: "the routers", fields: events.restrictions }]),
+    ...queues
+  ]
+  return [
+    ...conditionIf(
+      others.length > 0,
+      "stream-changed",
+      `somebody changed ${namesText(others.map(({ name }) => name))} with another tool (${fieldsOf(others)}), so that what should be kept there is dropped or refused: \`petrel init\` changes it back`
+    ),
+    ...conditionIf(
+      sealed.length > 0,
+      "stream-sealed",
+      `somebody sealed ${namesText(sealed.map(({ name }) => name))}, so nothing can be stored there, and the broker does not undo that: once what is there is not needed any more, remove it, run \`petrel init\`, which says what may be lost with it, then restart the workers`
+    ),
+    ...conditionIf(
+      consumers.length > 0,
+      "consumer-changed",
+      `somebody changed the consumer of ${namesText(consumers.map(({ name }) => name))} with another tool (${fieldsOf(consumers)}), so that not all that waits there is handed out: \`petrel init\` changes it back`
+    )
+  ]
 }
 
 /** What is said of endpoints is not complete where they were not counted. A missing stream is a problem of its own. */
@@ -238,6 +278,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
     problems: [
       ...aboutStreams(survey),
       ...aboutClosed(survey),
+      ...aboutRestricted(survey),
       ...aboutLostEndpoints(survey),
       ...aboutSources(survey),
       ...silent.problems,

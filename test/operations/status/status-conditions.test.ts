@@ -3,7 +3,17 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { beyondRemoved } from "../../../src/broker/losses.ts"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
 import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
-import { busy, comingIn, endpoints, led, minute, now, silent, someone } from "./surveys.ts"
+import {
+  busy,
+  comingIn,
+  endpoints,
+  led,
+  minute,
+  now,
+  partition,
+  silent,
+  someone
+} from "./surveys.ts"
 
 const codes = (survey: Survey) => {
   const { notices, problems } = conditionsOf(survey)
@@ -139,6 +149,28 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...flooded, bypass: closing }), [[], []])
     const over = { ...busy, events: counted({ waitingForRouter: 0 }) }
     assert.deepStrictEqual(codes({ ...over, bypass: { ...bypass, from: 7 } }), [[], []])
+  })
+
+  it("is that somebody changed a stream or a consumer, and which way back there is", () => {
+    const restricted = [
+      { name: "PETREL_DELIVERIES_0", fields: ["max_age"] },
+      { name: "PETREL_DEAD", fields: ["sealed"] }
+    ]
+    const survey = {
+      ...busy,
+      restricted,
+      events: { ...busy.events, restrictions: ["pause_until"] },
+      partitions: [partition(0), partition(1, { restrictions: ["max_deliver"] })]
+    }
+    assert.deepStrictEqual(codes(survey), [
+      ["stream-changed", "stream-sealed", "consumer-changed"],
+      []
+    ])
+    assert.deepStrictEqual(texts(survey), [
+      "somebody changed PETREL_DELIVERIES_0 with another tool (max_age), so that what should be kept there is dropped or refused: `petrel init` changes it back",
+      "somebody sealed PETREL_DEAD, so nothing can be stored there, and the broker does not undo that: once what is there is not needed any more, remove it, run `petrel init`, which says what may be lost with it, then restart the workers",
+      "somebody changed the consumer of the routers, partition 1 with another tool (pause_until, max_deliver), so that not all that waits there is handed out: `petrel init` changes it back"
+    ])
   })
 
   it("is that the routers' consumer is gone", () => {

@@ -99,7 +99,7 @@ export const busy: Survey = {
       ...{ stored: 12_345_678, waitingForRouter: 4, inRouter: 3, lost: 0 },
       oldestUnroutedAt: now - 200
     },
-    ...{ isRouterMissing: false, lastRoutedAt: now - 1 }
+    ...{ isRouterMissing: false, lastRoutedAt: now - 1, restrictions: [] }
   },
   dead: {
     ...{ stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limitBytes: 100 },
