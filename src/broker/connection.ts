@@ -12,7 +12,7 @@ import { ask, BrokerUnusable } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
 import { natsClients, registerClients } from "./clients.ts"
 import type { CredentialFiles } from "./credentials.ts"
-import { credentialsOf } from "./credentials.ts"
+import { credentialsOf, expiryText } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
 import type { ConnectFailed } from "./transport.ts"
@@ -189,11 +189,17 @@ const codeOf = (cause: unknown): string =>
 
 /** What the broker says of a client's certificate that it refuses or misses. */
 const ofClientCertificate = /^ERR_SSL_.*_ALERT_(.*CERTIFICATE.*|UNKNOWN_CA)$/
+/** Nobody who is trusted has issued the certificate. */
+const ofIssuer = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/
+/** Node's own advice is about a flag that Petrel does not have. */
+const adviceOfNode = /; if the root CA is installed locally.*/
+const tooMany = /^maximum .*connections exceeded/
 const withoutTls = "server does not support 'tls'"
 
 /** True for what does not pass by itself: a login or a certificate that is refused, or no TLS. */
 const isRefused = (cause: unknown): boolean =>
   cause instanceof AuthorizationError ||
+  cause instanceof errors.ProtocolError ||
   ofTls.test(codeOf(cause)) ||
   (cause instanceof Error && cause.message === withoutTls)
 
@@ -207,13 +213,20 @@ const unreachable = (
   if (cause instanceof AuthorizationError) {
     const given =
       creds !== undefined
-        ? `the credentials in ${creds}`
+        ? `the credentials in ${creds}${expiryText(creds)}`
         : nkey !== undefined
           ? `the nkey in ${nkey}`
           : "this user or password: give others with --creds or --nkey, or as nats://user:password@host:4222 in NATS_URL"
     return new BrokerUnusable({ message: `the broker at ${shown} refuses ${given}` })
   }
-  const why = withoutLogin(cause instanceof Error ? cause.message : String(cause), url)
+  const why = withoutLogin(
+    cause instanceof Error ? cause.message.replace(adviceOfNode, "") : String(cause),
+    url
+  )
+  if (cause instanceof errors.ProtocolError)
+    return new BrokerUnusable({
+      message: `the broker at ${shown} takes no connection (${why})${tooMany.test(why) ? ": raise that limit, max_connections in its configuration or `conn` in the JWT of the account or user, or end other connections" : ""}`
+    })
   if (codeOf(cause) === "ERR_TLS_CERT_ALTNAME_INVALID")
     return new BrokerUnusable({
       message: `the broker at ${shown} has a certificate for another name (${why}): address it by a name that the certificate has, or give it one for this name`
@@ -228,6 +241,10 @@ const unreachable = (
         cert === undefined
           ? `the broker at ${shown} wants a certificate of its clients: give one with --nats-cert and --nats-key`
           : `the broker at ${shown} refuses the certificate in ${cert} (${alertOf(cause)}): it must be of an authority that the broker trusts (ca_file), for clients, and valid now`
+    })
+  if (ca !== undefined && ofIssuer.test(codeOf(cause)))
+    return new BrokerUnusable({
+      message: `the certificate of the broker at ${shown} is not of an authority in ${ca} (${why}): add the certificate of its authority to that file, or give the broker one of an authority that is there`
     })
   if (ofTls.test(codeOf(cause)))
     return new BrokerUnusable({
@@ -293,6 +310,16 @@ const checkServer = (connection: NatsConnection) => {
       )
 }
 
+/** True where nothing listens at the address. */
+const isDown = (cause: Error): boolean => cause.message === "connection refused"
+
+/** Returns what is wrong by now with the files that the connection was made with. */
+const flawOf = (options: BrokerOptions): string | undefined => {
+  const address = readAddress(options.url)
+  const found = address === undefined ? undefined : credentialsOf(address, options)
+  return found !== undefined && Result.isFailure(found) ? found.failure : undefined
+}
+
 /**
  * Logs each disconnect and reconnect once, and in between what keeps the broker from taking the
  * connection, where that does not pass by itself. Calls the reconnect listeners. Fails the requests
@@ -310,8 +337,10 @@ const watchStatus = Effect.fnUntraced(function* (
   /** What was logged of this outage. */
   const said = new Set<string>()
   failures.told = (cause, server) => {
-    if (connection.isDraining() || !isRefused(cause)) return
-    const { message } = unreachable(options, cause, server)
+    if (connection.isDraining()) return
+    const flaw = isDown(cause) ? undefined : flawOf(options)
+    if (flaw === undefined && !isRefused(cause)) return
+    const message = flaw ?? unreachable(options, cause, server).message
     if (said.has(message)) return
     said.add(message)
     run(Effect.logWarning(`${message}; trying again`))

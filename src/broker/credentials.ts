@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { credsAuthenticator, nkeyAuthenticator, nkeys } from "@nats-io/transport-node"
-import { Result } from "effect"
+import { Option, Result, Schema } from "effect"
 import { present } from "../domain/record.ts"
+import { timers } from "../time/timers.ts"
 import type { BrokerAddress } from "./address.ts"
 
 /** Paths of the files with the client's credentials and trusted certificates. */
@@ -72,6 +73,20 @@ const seedIn = (content: Uint8Array): Uint8Array | undefined => {
 
 const credsIn = (content: Uint8Array): Uint8Array | undefined =>
   Result.isSuccess(Result.try(() => credsAuthenticator(content)("nonce"))) ? content : undefined
+
+const decodeExpiry = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ exp: Schema.Number }))
+)
+
+/** Returns a clause about when credentials expired, if they have; "" if not, or if it cannot be read. */
+export const expiryText = (path: string): string => {
+  const content = Result.map(read("creds", path), (bytes) => bytes.toString("latin1"))
+  const claims = /^[\w-]+\.([\w-]+)\.[\w-]+\s*$/m.exec(Result.getOrElse(content, () => ""))?.[1]
+  const expiry = decodeExpiry(Buffer.from(claims ?? "", "base64url").toString())
+  if (Option.isNone(expiry) || expiry.value.exp * 1_000 > timers.wallMs()) return ""
+  const at = new Date(expiry.value.exp * 1_000).toISOString()
+  return `, which expired at ${at}: put renewed ones into the file`
+}
 
 /**
  * Returns a function that reads a file again at each connection, because credentials expire and are

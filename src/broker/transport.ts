@@ -30,6 +30,8 @@ interface Options extends NodeConnectionOptions {
 /** The transport of the client, whose sockets end no process. */
 export class Transport extends NodeTransport {
   #server = ""
+  /** What the broker answered to a login that it refuses without calling it an authorization. */
+  #refusal: Error | undefined
 
   override connect(
     ...[to, options]: Parameters<NodeTransport["connect"]>
@@ -42,8 +44,10 @@ export class Transport extends NodeTransport {
   override close(cause?: Error): Promise<void> {
     if (cause !== undefined) {
       // A broker that refuses a client's certificate says so after the handshake, and ends the
-      // connection. The client waits on, and knows of a time-out only.
-      const why = cause instanceof errors.TimeoutError ? (this.closeError ?? cause) : cause
+      // connection. The client waits on, and knows of a time-out only, as where the broker has too
+      // many connections.
+      const why =
+        cause instanceof errors.TimeoutError ? (this.#refusal ?? this.closeError ?? cause) : cause
       const { connectFailed }: Options = this.options
       connectFailed?.(why, this.#server)
     }
@@ -53,6 +57,13 @@ export class Transport extends NodeTransport {
   override setupHandlers(): void {
     keepErrorListener(this.socket)
     super.setupHandlers()
+    for (const frame of this.yields) this.#hear(frame)
+    this.socket.once("data", (frame: Buffer) => this.#hear(frame))
+  }
+
+  #hear(frame: Uint8Array): void {
+    const said = /^-ERR '(.+)'/m.exec(Buffer.from(frame).toString("latin1"))?.[1]
+    if (said !== undefined) this.#refusal ??= new errors.ProtocolError(said.toLowerCase())
   }
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,6 +9,8 @@ import { afterAll } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { CredentialFiles } from "../../src/broker/credentials.ts"
+import { eventually } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
 import { startServer } from "../kit/nats-server.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "petrel-credentials-"))
@@ -44,11 +46,18 @@ const server = (config: string) =>
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
 /** A JWT as nsc makes them: signed by the key of who issues it. */
-const jwt = (issuer: nkeys.KeyPair, subject: nkeys.KeyPair, name: string, nats: object) => {
+const jwt = (
+  issuer: nkeys.KeyPair,
+  subject: nkeys.KeyPair,
+  name: string,
+  nats: object,
+  exp?: number
+) => {
   const part = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url")
   const claims = {
     ...{ jti: name, iat: Math.floor(Date.now() / 1000), iss: issuer.getPublicKey() },
-    ...{ name, sub: subject.getPublicKey(), nats: { ...nats, version: 2 } }
+    ...{ name, sub: subject.getPublicKey(), nats: { ...nats, version: 2 } },
+    ...(exp === undefined ? {} : { exp })
   }
   const head = `${part({ typ: "JWT", alg: "ed25519-nkey" })}.${part(claims)}`
   return `${head}.${Buffer.from(issuer.sign(Buffer.from(head))).toString("base64url")}`
@@ -75,12 +84,14 @@ const operatorMode = () => {
     `resolver: MEMORY`,
     `resolver_preload: { ${preload.join("\n")} }`
   ]
-  const token = jwt(account, user, "worker", { type: "user", subs: -1, data: -1, payload: -1 })
-  const creds = (seed: string) =>
-    `-----BEGIN NATS USER JWT-----\n${token}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`
+  const token = (exp?: number) =>
+    jwt(account, user, "worker", { type: "user", subs: -1, data: -1, payload: -1 }, exp)
+  const creds = (seed: string, exp?: number) =>
+    `-----BEGIN NATS USER JWT-----\n${token(exp)}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`
   return {
     config: config.join("\n"),
     creds: creds(text(user.getSeed())),
+    expiring: (exp: number) => creds(text(user.getSeed()), exp),
     others: creds(text(nkeys.createUser().getSeed()))
   }
 }
@@ -138,11 +149,16 @@ describe("the credentials for a broker", () => {
 
   it.live("may be those that nsc writes into a file", () =>
     Effect.gen(function* () {
-      const { config, creds, others } = operatorMode()
+      const { config, creds, expiring, others } = operatorMode()
       const { port, url } = yield* server(config)
       assert.strictEqual(yield* connects(url, { creds: file("user.creds", creds) }), port)
       const other = file("other.creds", others)
       assert.include(yield* problem(url, { creds: other }), `refuses the credentials in ${other}`)
+      const expired = file("expired.creds", expiring(1_790_000_000))
+      assert.include(
+        yield* problem(url, { creds: expired }),
+        `refuses the credentials in ${expired}, which expired at 2026-09-21T14:13:20.000Z: put`
+      )
     }).pipe(Effect.scoped)
   )
 
@@ -177,11 +193,48 @@ describe("the credentials for a broker", () => {
       // A CA alone asks for TLS, too.
       assert.strictEqual(yield* connects(`localhost:${port}`, { ca: ca.cert, cert, key }), port)
       assert.match(yield* problem(url, { cert, key }), /certificate.*--nats-ca/)
+      const stranger = certificate("stranger-to-it")
+      const notOfIt = yield* problem(url, { ca: stranger.cert, cert, key })
+      assert.include(notOfIt, `is not of an authority in ${stranger.cert}`)
+      assert.notInclude(notOfIt, "--use-system-ca")
       const other = certificate("other", ca, "other.example")
       const misnamed = yield* server(`tls { cert_file: "${other.cert}", key_file: "${other.key}" }`)
       const wrongName = yield* problem(`tls://localhost:${misnamed.port}`, { ca: ca.cert })
       assert.match(wrongName, /certificate for another name .*address it by a name that/)
       assert.notInclude(wrongName, "--nats-ca")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that are no longer whole are named by a running process that has to connect again", () =>
+    Effect.gen(function* () {
+      const ca = certificate("whole-ca")
+      const own = certificate("whole-server", ca)
+      const { cert, key } = certificate("whole-client", ca)
+      const broker = yield* server(
+        `tls { cert_file: "${own.cert}", key_file: "${own.key}", ca_file: "${ca.cert}", verify: true }`
+      )
+      const log = makeLog()
+      const whole = readFileSync(key)
+      const isSaid = (text: string) =>
+        eventually(
+          Effect.sync(() => log.count(text)),
+          (count) => count === 1
+        )
+      yield* Effect.gen(function* () {
+        yield* natsClients
+        writeFileSync(key, readFileSync(certificate("another-client", ca).key))
+        yield* Effect.promise(() => broker.restart())
+        yield* isSaid("--nats-cert and --nats-key do not go together")
+        rmSync(key)
+        yield* isSaid(`--nats-key ${key} cannot be read: there is no such file`)
+        writeFileSync(key, whole)
+        yield* isSaid("the broker is back")
+      }).pipe(
+        Effect.provide(
+          Layer.fresh(connectTo({ url: `tls://localhost:${broker.port}`, ca: ca.cert, cert, key }))
+        ),
+        Effect.provide(log.layer)
+      )
     }).pipe(Effect.scoped)
   )
 

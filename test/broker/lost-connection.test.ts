@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { ask } from "../../src/broker/broker-error.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
@@ -39,6 +39,29 @@ describe("a connection to the broker that is lost", () => {
           yield* ask("look at the account", () => jsm.getAccountInfo())
         }).pipe(Effect.provide(connectTo({ url: server.url })))
       }).pipe(Effect.scoped)
+  )
+
+  it.live("is said to be one too many, where the broker takes no more", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer()),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      const to = { url: server.url }
+      const said = `the broker at 127.0.0.1:${server.port} takes no connection (maximum connections exceeded): raise that limit`
+      yield* Effect.gen(function* () {
+        yield* natsClients
+        yield* Effect.promise(() => server.restartWith("max_connections: 1"))
+        const isOneRefused = Effect.sync(() => log.count(said))
+        // Of the two, the broker takes one.
+        yield* natsClients.pipe(Effect.andThen(Effect.never), Effect.provide(connectTo(to))).pipe(
+          Effect.catch(({ message }) => Effect.logWarning(message)),
+          Effect.forkScoped
+        )
+        yield* eventually(isOneRefused, (count) => count >= 1)
+      }).pipe(Effect.provide(Layer.fresh(connectTo(to))), Effect.provide(log.layer))
+    }).pipe(Effect.scoped)
   )
 
   it.live("is said to be refused, and why, once while another is tried for", () =>
