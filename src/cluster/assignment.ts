@@ -399,9 +399,10 @@ class Assignment<E, R> {
     )
     if (late.length > 0 === this.#isOverdue) return
     this.#isOverdue = late.length > 0
+    const why = late.map(({ failure }) => failure()).find((failure) => failure !== undefined)
     yield* this.#isOverdue
       ? Effect.logWarning(
-          "the right to deliver cannot be renewed: nothing new is sent until it can"
+          `the right to deliver cannot be renewed${why === undefined ? "" : ` (${why})`}: nothing new is sent until it can`
         )
       : Effect.logInfo("the right to deliver is renewed again")
   })

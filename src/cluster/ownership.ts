@@ -28,6 +28,8 @@ export interface Ownership {
   readonly isLost: () => boolean
   /** Renews the lease. Called several times per TTL. */
   readonly renew: Effect.Effect<void, never, Broker>
+  /** Why the last renewal failed; undefined if it did not, or was not answered. */
+  readonly failure: () => string | undefined
   /** Revision of the lease's key that it was taken at, where the taker named it. */
   readonly follows: number | undefined
   /**
@@ -68,6 +70,7 @@ class PartitionLease implements Ownership {
   readonly #bucket: string
   readonly #life: () => Life | undefined
   readonly #lost = Deferred.makeUnsafe<void>()
+  #failure: string | undefined
   /** Writes are serialized: a renewal after the release would leave a lease without owner. */
   readonly #writing = Semaphore.makeUnsafe(1)
   #isReleased = false
@@ -121,9 +124,11 @@ class PartitionLease implements Ownership {
 
   readonly renew = this.#writing.withPermit(
     Effect.suspend(() =>
-      this.#isReleased || this.isLost() ? Effect.void : Effect.ignore(this.#renewOrReconsider())
+      this.#isReleased || this.isLost() ? Effect.void : this.#noting(this.#renewOrReconsider())
     )
   )
+
+  readonly failure = (): string | undefined => this.#failure
 
   readonly giveBack = this.#writing
     .withPermit(
@@ -135,6 +140,16 @@ class PartitionLease implements Ownership {
       })
     )
     .pipe(Effect.timeoutOption("1 second"), Effect.map(Option.getOrUndefined))
+
+  /** Runs a renewal that never fails, and notes why it did. */
+  #noting<E extends Error, R>(renewal: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> {
+    this.#failure = undefined
+    return Effect.catch(renewal, ({ message }) =>
+      Effect.sync(() => {
+        this.#failure = message
+      })
+    )
+  }
 
   #read() {
     return Effect.map(readEntry(this.#bucket, leaseKey(this.partition)), ({ revision, text }) => ({

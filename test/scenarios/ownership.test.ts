@@ -46,6 +46,7 @@ describe.concurrent("the owner of a partition", () => {
         Effect.sync(() => log.count("the right to deliver cannot be renewed")),
         (count) => count === 1
       )
+      assert.strictEqual(log.count("exceeds maximum allowed"), 1)
       yield* publish("a")
       yield* facts.planned(2)
       // That nothing is sent has no event: it would be sent within a few ms of its plan.
