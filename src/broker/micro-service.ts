@@ -2,7 +2,7 @@ import type { Endpoint, NamedEndpointStats, Service, ServiceMsg } from "@nats-io
 import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/services"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { headers as makeHeaders } from "@nats-io/transport-node"
-import { Clock, Effect, FiberSet } from "effect"
+import { Clock, Effect, FiberSet, Schedule } from "effect"
 import type { GetHeader } from "../domain/header-names.ts"
 import { natsClients } from "./clients.ts"
 
@@ -151,8 +151,15 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
     })
   }
   yield* Effect.forkScoped(tellEnd(offered, name))
-  yield* ask("offer the NATS service", () => connection.flush())
+  // Where the broker goes meanwhile, the client offers it again once the broker is back.
+  yield* Effect.retry(
+    ask("offer the NATS service", () => connection.flush()),
+    { while: () => !connection.isClosed(), schedule: Schedule.spaced(retryPauseMs) }
+  )
 })
+
+/** Pause before the broker is asked again whether it knows of a service, ms. */
+const retryPauseMs = 250
 
 /** Says why a service has ended before it was to. */
 const tellEnd = (offered: Service, service: string) =>

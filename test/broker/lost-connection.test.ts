@@ -4,6 +4,7 @@ import { ask } from "../../src/broker/broker-error.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { isUnanswered } from "../../src/broker/keep-going.ts"
+import { startMicroService } from "../../src/broker/micro-service.ts"
 import { eventually } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { startServer } from "../kit/nats-server.ts"
@@ -39,6 +40,36 @@ describe("a connection to the broker that is lost", () => {
           yield* ask("look at the account", () => jsm.getAccountInfo())
         }).pipe(Effect.provide(connectTo({ url: server.url })))
       }).pipe(Effect.scoped)
+  )
+
+  it.live("while a service is offered ends no start: it is offered on the next one", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer()),
+        (one) => Effect.promise(() => one.stop())
+      )
+      yield* Effect.gen(function* () {
+        const { connection } = yield* natsClients
+        server.pause()
+        const offered = yield* Effect.forkChild(
+          startMicroService({
+            ...{ name: "test", version: "1.0.0", description: "a test" },
+            endpoints: [
+              {
+                ...{ name: "one", subject: "test.one", metadata: {} },
+                answer: () => Effect.succeed({ body: Buffer.from("here"), headers: {} })
+              }
+            ]
+          })
+        )
+        yield* Effect.sleep("300 millis")
+        yield* Effect.promise(() => server.kill9())
+        yield* Effect.promise(() => server.restart())
+        yield* Fiber.join(offered)
+        const answer = yield* ask("ask", () => connection.request("test.one", "", { timeout }))
+        assert.strictEqual(answer.string(), "here")
+      }).pipe(Effect.scoped, Effect.provide(connectTo({ url: server.url })))
+    }).pipe(Effect.scoped)
   )
 
   it.live("is said to be one too many, where the broker takes no more", () =>
