@@ -34,8 +34,16 @@ export interface MariadbServer {
   readonly stop: () => Promise<void>
 }
 
-/** Runs a MariaDB on a free port of 127.0.0.1 with the empty database `shop`, in a temporary folder. */
-export const startMariadb = async (): Promise<MariadbServer> => {
+/**
+ * Runs a MariaDB on a free port of 127.0.0.1 with the empty database `shop`, in a temporary folder.
+ *
+ * @param timeZone the machine's, as in TZ.
+ */
+export const startMariadb = async ({
+  timeZone
+}: {
+  readonly timeZone?: string
+} = {}): Promise<MariadbServer> => {
   const { install, server } = programs
   if (install === undefined || server === undefined) throw new Error(withoutMariadb)
   const user = serverUser("mysql")
@@ -65,7 +73,11 @@ export const startMariadb = async (): Promise<MariadbServer> => {
         ...["--skip-grant-tables", "--innodb-flush-log-at-trx-commit=2"],
         ...["--innodb-buffer-pool-size=64M", "--max-connections=200"]
       ],
-      { user, cwd: folder },
+      {
+        user,
+        cwd: folder,
+        ...(timeZone !== undefined && { env: { ...process.env, TZ: timeZone } })
+      },
       answers
     )
   let running: ServerProcess = await start()

@@ -75,12 +75,17 @@ export interface ServerProcess {
 export const startServer = async (
   command: string,
   args: ReadonlyArray<string>,
-  options: { readonly user: ServerUser | undefined; readonly cwd: string },
+  options: {
+    readonly user: ServerUser | undefined
+    readonly cwd: string
+    readonly env?: NodeJS.ProcessEnv
+  },
   answers: () => Promise<boolean>
 ): Promise<ServerProcess> => {
   const child = spawn(command, args, {
     ...options.user,
     cwd: options.cwd,
+    env: options.env,
     stdio: ["ignore", "pipe", "pipe"]
   })
   living.add(child)

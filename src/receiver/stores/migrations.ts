@@ -1,5 +1,6 @@
 import { StoreUnavailable } from "../store.ts"
 import type { SqlDatabase, SqlDialect, SqlSession, SqlTables } from "./sql.ts"
+import { entryColumns } from "./sql-rows.ts"
 
 /* The tables have versions: each list of statements below leads from one to the next. */
 
@@ -9,6 +10,9 @@ export const missingTables = (table: string): string =>
 
 const schemaTable = (tables: SqlTables): string =>
   `create table if not exists ${tables.schema} (version int not null primary key)`
+
+const otherTable = (table: string, { schema }: SqlTables): string =>
+  `the table ${table} is missing, or does not have the columns of an inbox: it is another program's, or was changed by hand. Rename it, drop ${schema} and migrate again, or give the inbox another name (\`table\` of the store)`
 
 const versionOf = async (session: SqlSession, tables: SqlTables): Promise<number> => {
   const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
@@ -23,6 +27,24 @@ export const checkVersion = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): 
   const [version, known] = [await versionOf(db, tables), db.dialect.migrations(tables).length]
   if (version < known) throw new StoreUnavailable(missingTables(tables.inbox))
   if (version > known) throw new StoreUnavailable(newerTables(tables, version, known))
+}
+
+/** Fails where a table of that name is not an inbox's: making one passes it over, and says nothing. */
+const checkColumns = async <Tx>(
+  { dialect }: SqlDatabase<Tx>,
+  session: SqlSession,
+  tables: SqlTables
+): Promise<void> => {
+  for (const [table, columns] of [
+    [tables.inbox, [...entryColumns, "body", "body_hash"]],
+    [tables.versions, ["source", "subject", "version", "expires_at"]]
+  ] as const)
+    try {
+      await session.rows(`select ${columns.join(", ")} from ${table} where 1 = 0`)
+    } catch (error) {
+      if (dialect.troubleOf(error) !== "not-migrated") throw error
+      throw new StoreUnavailable(otherTable(table, tables), { cause: error })
+    }
 }
 
 /** True where there is nothing to do: whoever may not create tables may ask as well. */
@@ -42,7 +64,7 @@ const isMigrated = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<b
  */
 export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
   const { dialect } = db
-  if (await isMigrated(db, tables)) return
+  if (await isMigrated(db, tables)) return checkColumns(db, db, tables)
   await db.transaction(async (_, session) => {
     const { release, take } = dialect.migrationLock
     if (take !== undefined) await session.rows(take)
@@ -55,6 +77,7 @@ export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promi
       for (const [at, statements] of migrations.entries()) {
         if (at < version) continue
         for (const statement of statements) await session.run(statement)
+        if (at === migrations.length - 1) await checkColumns(db, session, tables)
         await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)
       }
     } finally {

@@ -76,7 +76,11 @@ const migrations = ({ inbox, versions }: SqlTables): ReadonlyArray<ReadonlyArray
 const conflicts: ReadonlySet<string> = new Set(["ER_LOCK_DEADLOCK", "ER_CHECKREAD"])
 const unavailable: ReadonlySet<string> = new Set([
   ...["ER_CON_COUNT_ERROR", "ER_SERVER_SHUTDOWN", "ER_OPTION_PREVENTS_STATEMENT"],
-  ...["ER_QUERY_INTERRUPTED", "ER_USER_LIMIT_REACHED", "PROTOCOL_CONNECTION_LOST"]
+  ...["ER_QUERY_INTERRUPTED", "ER_USER_LIMIT_REACHED", "PROTOCOL_CONNECTION_LOST"],
+  // No login, no such database, no right to a table, a full disk: for now, as with PostgreSQL.
+  ...["ER_ACCESS_DENIED_ERROR", "ER_ACCOUNT_HAS_BEEN_LOCKED", "ER_BAD_DB_ERROR"],
+  ...["ER_DBACCESS_DENIED_ERROR", "ER_TABLEACCESS_DENIED_ERROR"],
+  ...["ER_DISK_FULL", "ER_RECORD_FILE_FULL"]
 ])
 
 const troubleOf = (error: unknown): SqlTrouble | undefined => {
@@ -93,12 +97,17 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
     : undefined
 }
 
-const epochMs = (clock: string): string => `cast(unix_timestamp(${clock}) * 1000 as signed)`
+/**
+ * UTC, because `now()` is a local time: in the hour after clocks are put back, `unix_timestamp(now())` is an hour off. It
+ * is the beginning of the statement, of which a transaction has several.
+ */
+const nowMs =
+  "timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', utc_timestamp(3)) div 1000"
 
 export const mysqlDialect: SqlDialect = {
   name: "MySQL",
-  nowMs: epochMs("now(3)"),
-  clockMs: epochMs("sysdate(3)"),
+  nowMs,
+  clockMs: nowMs,
   forUpdate: "for update skip locked",
   changesInWith: false,
   migrations,
