@@ -572,6 +572,13 @@ describe("with the accounts of nats.conf, a backup", () => {
       ]
       const made = yield* run("backup", directory, ...flagsFor(people.server, "backup"))
       assert.strictEqual(made.code, 0, made.err.join("\n"))
+      const dry = yield* run(
+        "restore",
+        directory,
+        "--dry-run",
+        ...flagsFor(people.server, "backup")
+      )
+      assert.match(dry.err.join("\n"), /all files of the backup are whole, but there is an inst/)
       const without = yield* run("restore", directory, "--nats", people.server.url("operator"))
       assert.include(without.err.join("\n"), "in an account of their own")
 

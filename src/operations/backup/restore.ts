@@ -2,6 +2,7 @@ import type { StreamConfig, StreamState } from "@nats-io/jetstream"
 import { Clock, Effect, Schema } from "effect"
 import { AccessBroker, inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
 import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
@@ -119,9 +120,10 @@ const checkEmpty = Effect.fnUntraced(function* ({ streams }: Manifest) {
   const { names } = yield* Broker
   if ((yield* readRestoring) !== undefined) return true
   const found = yield* existing(names)
-  const apart = streams.filter(({ account }) => account === "access")
-  for (const stream of apart)
-    if ((yield* inAccess(existing(names))).includes(stream.name)) found.push(stream.name)
+  const apart = streams.filter(({ account }) => account === "access").map(({ name }) => name)
+  // Who may only make backups may not list the streams there, and need not where this is known.
+  if (found.length === 0 && apart.length > 0)
+    found.push(...(yield* inAccess(existing(names))).filter((name) => apart.includes(name)))
   const [first] = found
   if (first === undefined) return false
   return yield* new BackupError({
@@ -161,7 +163,7 @@ const checkSubjectsHere = Effect.fnUntraced(function* (streams: ReadonlyArray<St
 const wholeIf =
   (dryRun: boolean) =>
   <E>(error: E): E | BackupError =>
-    dryRun && error instanceof BackupError
+    dryRun && (error instanceof BackupError || error instanceof BrokerError)
       ? new BackupError({ message: `all files of the backup are whole, but ${error.message}` })
       : error
 
