@@ -2,6 +2,7 @@ import { Effect, Random, Schema } from "effect"
 import type { Agent } from "undici"
 import { request as send } from "undici"
 import { AddressRefused } from "../delivery/http/connector.ts"
+import { failureOf } from "../delivery/http/failure.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { ApiAnswer, ApiRequest } from "../providers/listings/listing.ts"
 import { bytesText, spanText } from "../text/quantities.ts"
@@ -177,10 +178,19 @@ const refusedText = ({ status }: Answered): string =>
       ? "has nothing there: is the right webhook named?"
       : "refuses the request"
 
+/** An issuer that is not known here: an authority of the operator's own, or a chain that is not sent. */
+const unknownIssuer = /^(UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
+
 /** Why a request was not answered, in a few words. */
 const whyOf = (error: unknown): string => {
   if (error instanceof Error && error.name === "TimeoutError")
     return `no answer within ${answerWithinMs / 1_000} s`
+  const { class: kind, message } = failureOf(error, false)
+  if (kind === "handshake") return message
+  if (kind === "certificate")
+    return unknownIssuer.test(Object(error).code)
+      ? `${message} (an authority of your own is to be named in NODE_EXTRA_CA_CERTS)`
+      : message
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   return cause instanceof Error ? cause.message : String(cause)
 }

@@ -5,6 +5,7 @@ import { agent } from "../../src/delivery/http/connector.ts"
 import { refusalOf } from "../../src/policy/address.ts"
 import { makeApi, toldPauseMs } from "../../src/reconcile/api.ts"
 import { type ApiReply, type AskedApi, providerApi } from "../kit/provider-api.ts"
+import { receiver, selfSigned } from "../kit/receiver.ts"
 
 /** An API that answers with each reply once, and then with the last for ever. */
 const answering = Effect.fnUntraced(function* (
@@ -72,6 +73,32 @@ describe("an API", () => {
       assert.strictEqual((yield* ask).json, 1)
       assert.lengthOf(server.requests, 3)
       assert.isAtLeast(performance.now() - startedAt, 990)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says in one line why TLS fails, and where to name an authority of one's own", () =>
+    Effect.gen(function* () {
+      const { server } = yield* answering([{ json: 1 }])
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => new Agent()),
+        (made) => Effect.promise(() => made.destroy())
+      )
+      const saidBy = (url: string) => {
+        const options = { title: "GitLab", url, agent: client, perSecond: 1_000, firstPauseMs: 1 }
+        return Effect.map(
+          Effect.flip(makeApi(options).ask({ path: "/" }, {})),
+          (failed) => failed.message
+        )
+      }
+      const plain = yield* saidBy(server.url.replace("http:", "https:"))
+      assert.match(plain, /^GitLab cannot be reached: TLS: [\w ]+; it was asked 6 times$/)
+      const own = yield* receiver({ certificate: selfSigned("IP:127.0.0.1") })
+      const said = yield* saidBy(own.url)
+      assert.match(
+        said,
+        /: self.signed certificate \(an authority .* NODE_EXTRA_CA_CERTS\); it was/
+      )
+      assert.notInclude(said, "--use-system-ca")
     }).pipe(Effect.scoped)
   )
 
