@@ -1,4 +1,6 @@
+import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
+import { createSecureContext } from "node:tls"
 import { Option, Result } from "effect"
 import { Flag } from "effect/cli"
 import type { ListenRefused } from "../../metrics/listen.ts"
@@ -63,6 +65,23 @@ const readPem = (flag: string, path: string): Result.Result<string, string> =>
     (cause) => `--${flag} ${path} cannot be read (${String(cause)})`
   )
 
+const fails = (run: () => unknown): boolean => Result.isFailure(Result.try(run))
+
+/** Returns why no server can use a certificate and a key of these files. OpenSSL names neither the file nor the remedy. */
+const problemOf = (pem: Tls, cert: string, key: string): string | undefined => {
+  if (fails(() => new X509Certificate(pem.cert)))
+    return `--tls-cert ${cert} has no certificate in PEM`
+  if (fails(() => createPrivateKey(pem.key)))
+    return pem.key.includes("ENCRYPTED")
+      ? `--tls-key ${key} is encrypted: give it without a passphrase`
+      : `--tls-key ${key} has no private key in PEM`
+  if (!new X509Certificate(pem.cert).checkPrivateKey(createPrivateKey(pem.key)))
+    return `--tls-key ${key} is not the key of the first certificate in ${cert}, which must be the server's own`
+  return fails(() => createSecureContext(pem))
+    ? `--tls-cert ${cert} has a certificate that cannot be read, after the first one`
+    : undefined
+}
+
 /** Reads certificate and key. Fails with the problems of the flags. */
 export const readTls = (
   cert: string | undefined,
@@ -72,8 +91,11 @@ export const readTls = (
   if (cert === undefined || key === undefined)
     return Result.fail(["--tls-cert and --tls-key go together: give both or none"])
   const [certificate, secret] = [readPem("tls-cert", cert), readPem("tls-key", key)]
-  if (Result.isSuccess(certificate) && Result.isSuccess(secret))
-    return Result.succeed({ cert: certificate.success, key: secret.success })
+  if (Result.isSuccess(certificate) && Result.isSuccess(secret)) {
+    const tls = { cert: certificate.success, key: secret.success }
+    const problem = problemOf(tls, cert, key)
+    return problem === undefined ? Result.succeed(tls) : Result.fail([problem])
+  }
   return Result.fail(
     [certificate, secret].flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
   )
