@@ -257,10 +257,29 @@ describe("petrel receive --storm", () => {
             })
           })
       )
-      const { report } = yield* stormOf(60, url, "--secret", secret, "--for", "300ms")
+      const { code, report } = yield* stormOf(60, url, "--secret", secret, "--for", "300ms")
       assert.deepInclude(report, { isCutShort: true, taken: 0 })
+      assert.deepStrictEqual(report.faults, ["it took no event in all that time"])
+      assert.strictEqual(code, 1)
       silent.close()
     }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "says why there is no answer, and that events were not taken though its time is over",
+    () =>
+      Effect.gen(function* () {
+        const { server, url } = yield* ofPetrel()
+        yield* Effect.promise(() => new Promise((closed) => server.close(closed)))
+        const flags = ["--secret", secret, "--for", "1s"]
+        const { code, out } = yield* run("receive", "--storm", url, ...flags, "--seed", "7")
+        const shown = out.join("\n")
+        assert.match(shown, /the time was over before all were sent/)
+        assert.match(shown, /\nNo answer: \d+ × connect ECONNREFUSED 127\.0\.0\.1:\d+\./)
+        assert.match(shown, /NOT RIGHT: it took no event in all that time/)
+        assert.notInclude(shown, "Nothing was taken")
+        assert.strictEqual(code, 1)
+      }).pipe(Effect.scoped)
   )
 
   it.live("says in one sentence what makes no sense", () =>

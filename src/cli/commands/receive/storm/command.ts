@@ -19,7 +19,7 @@ import { print, remark } from "../../../terminal/stdout.ts"
 import { type GivenProvider, readProvider } from "../provider-flags.ts"
 import { expected, type Kind } from "./plan.ts"
 import { senderOf } from "./senders.ts"
-import type { KindReport, StormReport } from "./storm.ts"
+import type { StormReport } from "./storm.ts"
 import { storm } from "./storm.ts"
 
 const kindTexts: Readonly<Record<Kind, string>> = {
@@ -34,21 +34,22 @@ const kindTexts: Readonly<Record<Kind, string>> = {
   oversized: "a huge body"
 }
 
-const answersText = ({ answers }: KindReport): string =>
-  Object.entries(answers)
+/** Returns numbers of something with what it is, the most frequent first. */
+const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
     .sort(([, one], [, other]) => other - one)
-    .map(([answer, count]) => `${countText(count)} × ${answer}`)
+    .map(([what, count]) => `${countText(count)} × ${what}`)
     .join(", ")
 
 /** Returns what a receiver did in a storm, as lines. */
 const stormLines = (report: StormReport): ReadonlyArray<string> => {
-  const { elapsedMs, events, faults, ids, isCutShort, kinds, requests, taken } = report
+  const { elapsedMs, events, faults, ids, isCutShort, kinds, requests, taken, unanswered } = report
   const rows = Object.entries(kindTexts).flatMap(([word, text]) => {
     const kind = word as Kind
     const found = kinds[kind]
     if (found === undefined) return []
     const should = expected[kind] ?? "no matter"
-    const shown = kind === "aborted" ? "" : answersText(found)
+    const shown = kind === "aborted" ? "" : countsText(found.answers)
     const times = kind === "aborted" ? ["", ""] : [`${found.p50Ms} ms`, `${found.p99Ms} ms`]
     return [[text, should, countText(found.sent), ...times, shown]]
   })
@@ -57,6 +58,7 @@ const stormLines = (report: StormReport): ReadonlyArray<string> => {
     "",
     `${plural(requests, "request")} in ${spanText(elapsedMs)}${isCutShort ? "; the time was over before all were sent" : ""}.`,
     `${countText(taken)} of ${plural(events, "event")} were taken. Each must have had its effect once: their ids are ${ids}-0 to ${ids}-${events - 1}, and nothing may be seen of those with a word before that.`,
+    ...(Object.keys(unanswered).length === 0 ? [] : [`No answer: ${countsText(unanswered)}.`]),
     ...(faults.length === 0
       ? ["Nothing was taken that should not be."]
       : faults.map((fault) => `NOT RIGHT: ${fault}.`))

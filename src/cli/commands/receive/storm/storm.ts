@@ -44,6 +44,8 @@ export interface StormReport {
   /** Requests in all, also those that were sent again after an answer that asks for it. */
   readonly requests: number
   readonly kinds: Readonly<Partial<Record<Kind, KindReport>>>
+  /** Why requests had no answer, and how many. */
+  readonly unanswered: Readonly<Record<string, number>>
   /** What should not be, one sentence each. */
   readonly faults: ReadonlyArray<string>
   readonly elapsedMs: number
@@ -89,6 +91,13 @@ class Tally {
 
   get requests(): number {
     return [...this.#answers.values()].reduce((sum, { length }) => sum + length, 0)
+  }
+
+  get unanswered(): StormReport["unanswered"] {
+    const problems = [...this.#answers.values()].flat().flatMap(({ problem = [] }) => problem)
+    return Object.fromEntries(
+      [...Map.groupBy(problems, (text) => text)].map(([text, { length }]) => [text, length])
+    )
   }
 
   get kinds(): StormReport["kinds"] {
@@ -155,7 +164,17 @@ const makeRequest = (options: StormOptions, { event, kind }: Planned, nowMs: num
   return kind === "forged" ? { ...made, body: changed(made.body) } : made
 }
 
-const faultsOf = (tally: Tally, events: number, taken: number, isAlive: boolean) => {
+interface Ended {
+  /** Events that were taken. */
+  readonly taken: number
+  /** Events that were sent as often as they may be, and never taken. */
+  readonly missed: number
+  readonly isCutShort: boolean
+  /** Whether a good request at the end was taken. */
+  readonly isAlive: boolean
+}
+
+const faultsOf = (tally: Tally, { isAlive, isCutShort, missed, taken }: Ended) => {
   const faults: Array<string> = []
   for (const [word, text] of Object.entries(wrongs)) {
     const answers = tally.of(word as Kind)
@@ -169,8 +188,9 @@ const faultsOf = (tally: Tally, events: number, taken: number, isAlive: boolean)
     if (refused.length > 0)
       faults.push(`it refused ${what} (${statuses}): a sender may not come again`)
   }
-  if (taken < events)
-    faults.push(`it never took ${plural(events - taken, "event")}, in ${maxAttempts} requests each`)
+  if (missed > 0)
+    faults.push(`it never took ${plural(missed, "event")}, in ${maxAttempts} requests each`)
+  else if (isCutShort && taken === 0) faults.push("it took no event in all that time")
   if (!isAlive) faults.push("it did not take a good request at the end")
   return faults
 }
@@ -182,6 +202,7 @@ class Storm {
   readonly #signal: AbortSignal
   readonly #tally = new Tally()
   readonly #taken = new Set<string>()
+  readonly #givenUp = new Set<string>()
 
   constructor(options: StormOptions, transport: Transport, signal: AbortSignal) {
     this.#options = options
@@ -207,13 +228,18 @@ class Storm {
     const isCutShort = this.#signal.aborted
     const isAlive = isCutShort || last === undefined || (await this.#isTakenAgain(last))
     const taken = this.#taken.size
+    // What the end of the storm cut off says nothing of the receiver.
+    const missed = isCutShort
+      ? [...this.#givenUp].filter((id) => !this.#taken.has(id)).length
+      : events - taken
     return {
       taken,
       events,
       isCutShort,
       requests: this.#tally.requests,
       kinds: this.#tally.kinds,
-      faults: faultsOf(this.#tally, isCutShort ? taken : events, taken, isAlive)
+      unanswered: this.#tally.unanswered,
+      faults: faultsOf(this.#tally, { taken, missed, isCutShort, isAlive })
     }
   }
 
@@ -247,6 +273,7 @@ class Storm {
       const pauseMs = Math.min(maxPauseMs, answer.retryAfterMs ?? 50 * 2 ** attempt)
       await sleep(pauseMs, undefined, { signal: this.#signal }).catch(() => undefined)
     }
+    if (!this.#signal.aborted) this.#givenUp.add(one.event.id)
   }
 
   async #isTakenAgain(one: Planned): Promise<boolean> {

@@ -1,12 +1,15 @@
 import { request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { Agent, request } from "undici"
+import { failureOf } from "../../../../delivery/http/failure.ts"
 import type { SignedRequest } from "./senders.ts"
 
 /** What a receiver said to a request. */
 export interface Answer {
   /** Undefined if there was no answer. */
   readonly status: number | undefined
+  /** Why there was none. */
+  readonly problem?: string
   /** Until the answer came, or none could. */
   readonly ms: number
   /** Of Retry-After, ms. */
@@ -58,8 +61,9 @@ export class Transport {
         ms,
         ...(retryAfterMs !== undefined && { retryAfterMs })
       }
-    } catch {
-      return { status: undefined, ms: performance.now() - begun }
+    } catch (error) {
+      const { message: problem } = failureOf(error, false)
+      return { status: undefined, problem, ms: performance.now() - begun }
     }
   }
 
