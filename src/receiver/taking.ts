@@ -87,6 +87,8 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
       const once = store.once(
         entry,
         async (tx) => {
+          // A store that was silent may come to it when the sender has been told to repeat.
+          signal.throwIfAborted()
           failpoint("working-once")
           await work.run(tx, inboxEvent(entry, 1, signal))
           failpoint("worked-once")

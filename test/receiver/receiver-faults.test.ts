@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises"
 import { assert, describe, it, vi } from "vitest"
 import type { LogLine } from "../../src/receiver/log.ts"
 import { receiver } from "../../src/receiver/receiver.ts"
@@ -187,6 +188,29 @@ describe("A receiver to which bad things happen", () => {
     assert.deepStrictEqual(await post(event("evt_1")), { status: 503, text: "store-unavailable" })
     isSilent = false
     assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "done" })
+  })
+
+  it("does not begin work when the store answers after its time: the sender repeats", async () => {
+    const store = memoryStore()
+    let [works, isSilent] = [0, true]
+    const settled: Array<Promise<unknown>> = []
+    const once: typeof store.once = (...given) => {
+      if (!isSilent) return store.once(...given)
+      const late = setTimeout(100).then(() => store.once(...given))
+      settled.push(late.catch(() => undefined))
+      return late
+    }
+    const { hooks, post } = make({ store: { ...store, once }, storeWithinMs: 10 })
+    const count = () => {
+      works += 1
+    }
+    hooks.once("*", count, { withinMs: 10 })
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 503, text: "store-unavailable" })
+    await Promise.all(settled)
+    assert.strictEqual(works, 0)
+    isSilent = false
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "done" })
+    assert.strictEqual(works, 1)
   })
 
   it("waits as usual where the application's backoff is no number, and takes no impossible settings", async () => {
