@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
 import { Effect } from "effect"
 import { momentAt, textAt, valueAt } from "../providers/body.ts"
 import { carriedHeaders, isoTime, jsonHeaders, type Listed } from "../providers/listings/listing.ts"
@@ -37,6 +37,18 @@ export const readLine = (line: string): Listed | string | undefined => {
     type: textAt(json, "type"),
     ...(body === undefined ? {} : { carried: { headers, body: Buffer.from(JSON.stringify(body)) } })
   }
+}
+
+/** Yields the lines of a text, and of one that is too long what has come of it as the last. */
+async function* linesOf(text: Readable): AsyncGenerator<string, void> {
+  let rest = ""
+  for await (const chunk of text.setEncoding("utf8")) {
+    const lines = `${rest}${chunk}`.split("\n")
+    rest = lines.pop() ?? ""
+    yield* lines
+    if (rest.length > maxLineChars) break
+  }
+  if (rest !== "") yield rest
 }
 
 /** Starts a command of the shell; it ends with the scope. */
@@ -85,7 +97,7 @@ export const commandList = (
         PETREL_UNTIL: isoTime(until)
       }
       const { child, ended } = yield* started(command, env)
-      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+      const lines = linesOf(child.stdout)
       const failed = (why: string) => new ApiFailed({ message: `the command failed: ${why}` })
       while (true) {
         const page: Array<Listed> = []

@@ -136,6 +136,11 @@ describe("petrel reconcile", () => {
           assert.strictEqual(failed.code, 1)
           assert.match(failed.err.join(), text)
         }
+        // Before it is in memory as a whole: it may have no end.
+        const begun = performance.now()
+        const endless = yield* petrel("head -c 5000000 /dev/zero | tr '\\0' x; exec sleep 20")
+        assert.match(endless.err.join(), /a line has more than 4194304 characters/)
+        assert.isBelow(performance.now() - begun, 15_000)
       })
     )
   })
