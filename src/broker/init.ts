@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
-import { Clock, Effect, Schedule } from "effect"
+import { Clock, Effect } from "effect"
 import { AccessBroker, inAccess, requireAccess } from "./access.ts"
 import { checkAccountLimits } from "./account-limits.ts"
 import { Broker } from "./broker.ts"
@@ -16,7 +16,6 @@ import { restrictionsOfConsumer, startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
   findPartitions,
-  NoRoomError,
   noteLayout,
   readInstalled,
   refuseChange,
@@ -25,7 +24,7 @@ import {
 } from "./installed.ts"
 import { madeAgain, notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
-import { checkReservations, isStorageShort } from "./reservation.ts"
+import { checkReservations, untilReported } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
 import { keepingRestarts, repairSources } from "./sources/restart.ts"
 import {
@@ -50,27 +49,8 @@ export interface Change {
 /** Accounts of tenants that are asked at the same time. */
 const maxConcurrentAccounts = 8
 
-/** How often a cluster is asked again, each second, for a stream that it has room for. */
-const maxRoomRetries = 15
-
-/**
- * The servers of a cluster may still report what was reserved to find out whether there is room, for
- * some seconds.
- */
-const untilReported = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
-  Effect.retry(effect, {
-    while: isStorageShort,
-    schedule: Schedule.spaced("1 second"),
-    times: maxRoomRetries
-  }).pipe(
-    Effect.catchIf(isStorageShort, ({ message }) =>
-      Effect.fail(
-        new NoRoomError({
-          message: `the broker has less room than its servers reported before (${message}): wait a minute, and run init again with smaller sizes`
-        })
-      )
-    )
-  )
+/** What to do where there is less room than was reported. */
+const withLess = "run init again with smaller sizes"
 
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
@@ -291,7 +271,8 @@ const ensureStream = Effect.fnUntraced(function* (
     const isHistory = beyond > 0 && stream.name === clients.names.history
     const noted = isHistory ? madeAgain(stream, yield* Clock.currentTimeMillis) : {}
     yield* untilReported(
-      ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first, ...noted }))
+      ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first, ...noted })),
+      withLess
     )
     return { what, change: "created", fields: [] } satisfies Change
   }
@@ -305,7 +286,7 @@ const ensureStream = Effect.fnUntraced(function* (
       ...notingRaise(stream, info)
     })
   )
-  yield* untilReported(change)
+  yield* untilReported(change, withLess)
   return { what, change: "updated", fields } satisfies Change
 })
 

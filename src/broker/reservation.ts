@@ -1,8 +1,7 @@
 import { StorageType } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { Broker } from "./broker.ts"
-import type { BrokerError } from "./broker-error.ts"
-import { ifFound, streamNotFound } from "./broker-error.ts"
+import { BrokerError, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import { NoRoomError, TopologyError } from "./installed.ts"
 import type { StreamSpec } from "./topology.ts"
@@ -16,7 +15,7 @@ const noSuitablePeers = 10005
 const tooManyReplicas: ReadonlySet<number> = new Set([10074, 10058])
 
 /** True if the broker refused a stream for lack of storage. */
-export const isStorageShort = ({ code, message }: BrokerError): boolean =>
+const isStorageShort = ({ code, message }: BrokerError): boolean =>
   code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
 
 const lacksServers = ({ code }: BrokerError): boolean =>
@@ -119,3 +118,33 @@ export const checkReservations = Effect.fnUntraced(function* (
     )
   )
 })
+
+/** How often a cluster is asked again, each second, for a stream that it has room for. */
+const maxRoomRetries = 15
+
+/**
+ * Makes a stream once room was found for all. The servers of a cluster may still report what was
+ * reserved to find that out, for some seconds.
+ *
+ * @param remedy what to do where there is no room after all.
+ */
+export const untilReported = <A, E, R>(
+  effect: Effect.Effect<A, E | BrokerError, R>,
+  remedy: string
+) => {
+  const isShort = (error: E | BrokerError): error is BrokerError =>
+    error instanceof BrokerError && isStorageShort(error)
+  return Effect.retry(effect, {
+    while: isShort,
+    schedule: Schedule.spaced("1 second"),
+    times: maxRoomRetries
+  }).pipe(
+    Effect.catchIf(isShort, ({ message }) =>
+      Effect.fail(
+        new NoRoomError({
+          message: `the broker has less room than its servers reported before (${message}): wait a minute, and ${remedy}`
+        })
+      )
+    )
+  )
+}

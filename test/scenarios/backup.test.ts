@@ -2,10 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
+import type { NatsConnection } from "@nats-io/nats-core"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
-import { natsClients } from "../../src/broker/clients.ts"
+import { natsClients, registerClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
@@ -576,6 +577,42 @@ describe("a restore", () => {
       const named = yield* run("restore", directory, "--nats", place.url, "--prefix", "OTHER_")
       assert.strictEqual(named.code, 1)
       assert.include(named.err.join("\n"), `--prefix ${place.prefix} --events ${place.eventRoot}`)
+    })
+  )
+
+  scenario("asks again while a cluster still reports what was reserved to find room", (place) =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      let refused = 0
+      const error = {
+        ...{ code: 400, err_code: 10005 },
+        description: "no suitable peers for placement, insufficient storage"
+      }
+      /** A connection whose broker has room at the third time only. */
+      const reporting = (connection: NatsConnection): NatsConnection =>
+        new Proxy(connection, {
+          get: (target, name) => {
+            const value = Reflect.get(target, name)
+            if (name !== "request") return typeof value === "function" ? value.bind(target) : value
+            return async (...given: Parameters<NatsConnection["request"]>) => {
+              if (refused === 2 || !given[0].includes(".STREAM.RESTORE."))
+                return target.request(...given)
+              refused += 1
+              return { json: () => ({ error }) }
+            }
+          }
+        })
+      const other = yield* otherServer
+      const restoring = Effect.gen(function* () {
+        const broker = Broker.of({ ...(yield* Broker) })
+        const clients = yield* natsClients
+        registerClients(broker, { ...clients, connection: reporting(clients.connection) })
+        return yield* Effect.provideService(restored(directory), Broker, broker)
+      })
+      assert.isAbove((yield* at(place, other, restoring)).streams, 0)
+      assert.strictEqual(refused, 2)
     })
   )
 

@@ -6,7 +6,7 @@ import { BrokerError } from "../../broker/broker-error.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
 import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
-import { checkReservations } from "../../broker/reservation.ts"
+import { checkReservations, untilReported } from "../../broker/reservation.ts"
 import {
   markRestoring,
   readRestoring,
@@ -221,10 +221,10 @@ const restoreStream = Effect.fnUntraced(function* (
       yield chunk
     }
   }
-  const state = yield* inAccountOf(
-    stream,
+  const made = Effect.suspend(() =>
     restoreSnapshot({ config: { ...config, subjects }, state: stateOf(stream) }, counted())
   )
+  const state = yield* inAccountOf(stream, untilReported(made, "run `petrel restore` again"))
   if (state.last_seq !== stream.lastSeq)
     return yield* new BackupError({
       message: `${stream.name} came back with ${state.last_seq} as its last sequence instead of ${stream.lastSeq}: the broker did not take all of it`
