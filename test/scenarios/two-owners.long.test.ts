@@ -7,7 +7,7 @@ import { Health } from "../../src/domain/health.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
-import { consistentRounds, noRecords, quiet } from "../kit/consistency.ts"
+import { consistentRounds, quiet } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
@@ -30,6 +30,8 @@ vi.setConfig({ maxConcurrency: 3, testTimeout: 60_000 })
 const { scenario } = onServer()
 
 const maxInFlight = 6
+/** What was answered and has no fact yet is sent again, too: 8 for each request at most (docs/reference/limits.md). */
+const maxRepeats = 9 * maxInFlight
 const decodeHealth = Schema.decodeUnknownSync(Schema.fromJsonString(Health))
 
 const start = (place: Installation, id: string) =>
@@ -147,11 +149,11 @@ describe.concurrent("two workers that believe they own a partition", () => {
         yield* frozenUntilReplaced(place, first, replaced)
         yield* quiet
         assert.isBelow(sent, count)
-        assert.isAtMost(hook.requests.length, count + maxInFlight)
-        yield* noRecords
+        assert.isAtMost(hook.requests.length, count + maxRepeats)
+        // What either writes of a message that the other has just removed expires (retry-records.ts).
         const delivered = facts.of("delivered", "delivered-late")
         assert.lengthOf(new Set(delivered.map(({ event }) => event)), count)
-        assert.isAtMost(delivered.length, count + maxInFlight)
+        assert.isAtMost(delivered.length, count + maxRepeats)
         assert.lengthOf(facts.of("dead-lettered", "attempt-failed"), 0)
       })
   )
