@@ -92,6 +92,16 @@ export const consistentRounds = Effect.gen(function* () {
     keyOf
   )
   const rounds = roundsIn(facts)
+  const endless = [...rounds.keys()].filter(
+    (key) => about.get(key)?.some(({ kind }) => kind !== "attempt-failed") !== true
+  )
+  if (endless.length > 0) {
+    const { names, streamInfo } = yield* Broker
+    const { state } = yield* streamInfo("look at the history", names.history)
+    assert.fail(
+      `${endless.length} of ${rounds.size} rounds have no end, the first ${endless[0]}, in ${facts.length} facts; now ${state.messages} facts are there, and ${yield* waitingMessages} deliveries wait`
+    )
+  }
   const records = [...rounds].map(([key, { endpoint, event, round = "" }]): RoundRecord => {
     const own = about.get(key) ?? []
     const attempts = own.flatMap(({ attempt = 0, kind }) =>
