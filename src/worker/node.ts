@@ -47,6 +47,11 @@ export interface WorkerOptions {
   /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */
   readonly maxInFlight?: number | undefined
   /**
+   * Maximum number of open connections to receivers, those of requests in flight included.
+   * (Default: four for each request that may be in flight)
+   */
+  readonly maxConnections?: number | undefined
+  /**
    * Maximum size of bodies in memory, bytes: an eighth for routing, an eighth for direct delivery,
    * a quarter for messages pulled from the queues, and half for bodies read from backlogs and slow
    * deliveries. (Default: 128 MiB)

@@ -28,6 +28,7 @@ import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
 import { keepIntakeRoom } from "../intake/trim-intake.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { loadWithin } from "../policy/open-files.ts"
 import { SpreadTimes } from "../policy/spread-times.ts"
 import { keepFinishing } from "../rounds/finish-abandoned.ts"
 import { keepBypass } from "../routing/bypass-keeper.ts"
@@ -48,7 +49,8 @@ const hostTickMs = 100
 const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
   const directory = yield* Directory
   const { maxInFlight = defaultLoad.maxInFlight } = options
-  const connections = new OpenConnections(maxInFlight, () => directory.tenantCount() > 1)
+  const { maxConnections = loadWithin(maxInFlight).maxConnections } = options
+  const connections = new OpenConnections(maxConnections, () => directory.tenantCount() > 1)
   const { agentOf, check } = yield* (options.makeConnections ?? makeConnections)({
     everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
     tenants: options.tenantReach ?? new Map(),

@@ -118,12 +118,6 @@ export const makeConnections = Effect.fnUntraced(function* ({
 })
 
 /**
- * Connections to receivers that may be open, as a multiple of the requests that may be in flight.
- * Those of requests in flight count, too; the others are kept alive for the next request.
- */
-const openPerRequest = 4
-
-/**
  * The open connections to receivers, by the tenant for whose request each was made. A receiver may
  * have its connections kept for a minute: with many hosts one tenant would use up the worker's
  * memory and file descriptors. Beyond a tenant's part, connections are closed after their answer.
@@ -135,11 +129,11 @@ export class OpenConnections {
   #open = 0
 
   /**
-   * @param maxInFlight requests that may be in flight.
+   * @param max connections that may be open, those of requests in flight included.
    * @param hasOthers true where several tenants have endpoints.
    */
-  constructor(maxInFlight: number, hasOthers: () => boolean) {
-    this.#max = openPerRequest * maxInFlight
+  constructor(max: number, hasOthers: () => boolean) {
+    this.#max = max
     this.#hasOthers = hasOthers
   }
 

@@ -95,7 +95,7 @@ const messageOf = (parts: Parts, answered: boolean): string => {
     default:
       return code.startsWith("ERR_SSL_")
         ? `TLS: ${/:SSL routines:[^:]*:([^:]+):/.exec(message)?.[1] ?? message}`
-        : message.replace(/; if the root CA is installed locally.*$/, "")
+        : message.replace(/; if the root CA is installed locally.*$| - Local \(.*\)$/, "")
   }
 }
 

@@ -8,7 +8,7 @@ import { client, post } from "./attempting.ts"
 
 describe("open connections", () => {
   it("are kept while a tenant has few of them, and another's many do not count for it", () => {
-    const connections = new OpenConnections(10, () => true)
+    const connections = new OpenConnections(40, () => true)
     const sockets = Array.from({ length: 35 }, () => new EventEmitter())
     for (const socket of sockets) {
       assert.isTrue(connections.mayKeep("globex"))
@@ -30,7 +30,7 @@ describe("open connections", () => {
         const hosts = yield* Effect.forEach(Array.from({ length: 40 }), () =>
           receiver({ answer: { status: 200, headers } })
         )
-        const connections = new OpenConnections(4, () => true)
+        const connections = new OpenConnections(16, () => true)
         const agent = yield* client({ onOpened: connections.opened })
         const one = (url: string) =>
           Effect.callback<void>((resume) => {

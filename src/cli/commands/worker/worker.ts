@@ -8,6 +8,7 @@ import { type AnswerLevel, answerLevels } from "../../../delivery/http/kept-answ
 import { defaultLoad } from "../../../delivery/scheduling/capacity-pool.ts"
 import { isToken } from "../../../domain/token.ts"
 import { bothReaches, parseNetwork, type Reach } from "../../../policy/address.ts"
+import { filesFor, loadWithin, minInFlight } from "../../../policy/open-files.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
 import type { WorkerOptions } from "../../../worker/worker.ts"
 import {
@@ -21,6 +22,7 @@ import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
+import { openFileLimit } from "./open-files.ts"
 
 /**
  * The destinations that a worker's requests may reach: for all tenants, and additional ones by
@@ -90,8 +92,6 @@ export const readReach = (
   return problems.length === 0 ? Result.succeed({ everyone, tenants }) : Result.fail(problems)
 }
 
-/** With less, one endpoint would hold up the others. */
-const minInFlight = 16
 const minBytes = 16 * 1024 * 1024
 
 const roleNames: ReadonlyArray<Role> = ["router", "deliver"]
@@ -285,6 +285,12 @@ export const worker = Command.make(
     if (Result.isFailure(answers)) return yield* refusal(answers.failure)
     if (Result.isFailure(ca)) return yield* refusal([ca.failure])
     const { everyone, tenants } = reach.success
+    const files = openFileLimit()
+    const load = loadWithin(maxInFlight, files)
+    if (load.maxInFlight < maxInFlight)
+      yield* Effect.logWarning(
+        `this process may have ${files} files open: at most ${load.maxInFlight} requests are in flight, not ${maxInFlight}; that many need \`ulimit -n ${filesFor(maxInFlight)}\` (systemd: LimitNOFILE)`
+      )
     const settings = {
       id: Option.getOrElse(id, ownId),
       roles,
@@ -295,7 +301,7 @@ export const worker = Command.make(
       answers: answers.success,
       stopWithin: Duration.toMillis(stopWithin),
       traces: flags.traces,
-      maxInFlight,
+      ...load,
       maxBytes
     }
     yield* serve(settings, flags).pipe(Effect.provide(connectedToServe), untilStopped)

@@ -4,11 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { listWorkers } from "../../../../src/operations/status/workers.ts"
-import { endpoint, eventually, history, nth } from "../../../kit/engine.ts"
-import { receiver } from "../../../kit/receiver.ts"
+import { endpoint, eventually, history, nth, publish } from "../../../kit/engine.ts"
+import { latency, receiver } from "../../../kit/receiver.ts"
 import { installations, parse, program } from "../../command-line.ts"
 import { run } from "../../in-process.ts"
-import { start } from "../../running.ts"
+import { start, startNode } from "../../running.ts"
 
 const place = installations()
 
@@ -171,4 +171,31 @@ describe("petrel worker", () => {
       )
     }
   )
+
+  it.live("has no more requests in flight than it may have files open, and says so", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const facts = yield* history
+        const hook = yield* receiver({ answer: () => latency(500) })
+        yield* endpoint({ url: hook.url, types: ["a"], maxInFlight: 300 })
+        const worker = yield* startNode(
+          [program, "worker", "--allow-network", "127.0.0.0/8", ...flags],
+          undefined,
+          {},
+          ["sh", "-c", 'ulimit -n 128 && exec "$@"', "sh"]
+        )
+        yield* worker.until((out) => out.length > 1)
+        for (let n = 1; n <= 200; n++) yield* publish("a", `${n}`)
+        yield* facts.count("delivered", 200)
+        assert.lengthOf(facts.of("attempt-failed"), 0)
+        const said = worker.err.filter((line) => line.includes("files open"))
+        assert.lengthOf(said, 1)
+        assert.include(
+          said[0],
+          "this process may have 128 files open: at most 40 requests are in flight, not 1024; that many need `ulimit -n 2096` (systemd: LimitNOFILE)"
+        )
+      })
+    )
+  })
 })
