@@ -66,7 +66,11 @@ export const follow = Effect.fnUntraced(function* <R>(
     Stream.interruptWhen(Effect.raceFirst(Deferred.await(stopping), Effect.asVoid(invalid))),
     Stream.provideContext(context)
   )
-  return HttpServerResponse.stream(lines, { contentType: "text/event-stream" })
+  return HttpServerResponse.stream(lines, {
+    contentType: "text/event-stream",
+    // Or else nginx keeps what comes until it has some KiB: a client does not even get the headers.
+    headers: { "x-accel-buffering": "no" }
+  })
 })
 
 const firstRefusal = 400

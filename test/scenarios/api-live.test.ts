@@ -67,7 +67,8 @@ const following = Effect.fnUntraced(function* (
       if (name === "failure") assert.match(String(data.at), /^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/)
       return name === "failure"
     })
-  return { status: response.status, heard, failures, hasEnded: () => hasEnded, until }
+  const { headers, status } = response
+  return { headers, status, heard, failures, hasEnded: () => hasEnded, until }
 })
 
 const failure: Fact = {
@@ -88,6 +89,14 @@ describe.concurrent("failures over HTTP", () => {
       assert.strictEqual(status, 400)
       const message = "must be the id of an event of this stream, such as 4711"
       assert.deepStrictEqual(json.errors, [{ field: "last-event-id", message }])
+    })
+  )
+
+  scenario("are not kept back by an nginx in front, which buffers answers by itself", () =>
+    Effect.gen(function* () {
+      const console = yield* startConsole()
+      const { headers } = yield* following(console, yield* console.token())
+      assert.strictEqual(headers.get("x-accel-buffering"), "no")
     })
   )
 
