@@ -1,10 +1,15 @@
-/** Returns the width of the terminal on stdout in columns; undefined without a terminal. */
-export const screenWidth = (): number | undefined =>
-  process.stdout.isTTY ? process.stdout.columns : undefined
+/** Returns a size of the terminal on stdout. One whose size nobody has set, as in CI, says 0. */
+const sizeOf = (size: "columns" | "rows"): number | undefined =>
+  process.stdout.isTTY && process.stdout[size] > 0 ? process.stdout[size] : undefined
+
+/** Returns the width of the terminal on stdout in columns; undefined if there is none, or unknown. */
+export const screenWidth = (): number | undefined => sizeOf("columns")
 
 /** Returns the terminal's height in lines, without the line of the prompt. */
-export const screenHeight = (): number | undefined =>
-  process.stdout.isTTY ? process.stdout.rows - 1 : undefined
+export const screenHeight = (): number | undefined => {
+  const rows = sizeOf("rows")
+  return rows === undefined ? undefined : rows - 1
+}
 
 /** Truncates a line to the width, if there is one. */
 export const cutTo = (width: number | undefined, line: string): string =>

@@ -48,7 +48,8 @@ export const makeBar = (json: boolean): Bar | undefined => {
     drawnAt = now
     isDrawn = true
     const line = visible(total === 0 ? label : barLine(done, total, label))
-    const fitting = cutTo(Math.max(10, (out.columns ?? 80) - 1), line)
+    // A terminal whose size nobody has set says 0.
+    const fitting = cutTo(Math.max(10, (out.columns || 80) - 1), line)
     out.write(`${erase}${coloured() ? `\u001b[36m${fitting}\u001b[39m` : fitting}`)
   }
   return {

@@ -1,5 +1,35 @@
 import { assert, describe, it } from "@effect/vitest"
-import { cutTo, labelled, sparkline } from "../../../src/cli/format/screen.ts"
+import {
+  cutTo,
+  labelled,
+  screenHeight,
+  screenWidth,
+  sparkline
+} from "../../../src/cli/format/screen.ts"
+
+describe("the size of the screen", () => {
+  for (const [isTTY, columns, rows, width, height] of [
+    [true, 80, 24, 80, 23],
+    [true, 0, 0, undefined, undefined],
+    [false, undefined, undefined, undefined, undefined]
+  ] as const)
+    it(`is ${width} by ${height} where the terminal says ${columns} by ${rows}`, () => {
+      const { stdout } = process
+      const says = Object.entries({ isTTY, columns, rows })
+      const before = says.map(([name]) => Object.getOwnPropertyDescriptor(stdout, name))
+      for (const [name, value] of says)
+        Object.defineProperty(stdout, name, { value, configurable: true })
+      try {
+        assert.strictEqual(screenWidth(), width)
+        assert.strictEqual(screenHeight(), height)
+      } finally {
+        for (const [index, [name]] of says.entries()) {
+          Reflect.deleteProperty(stdout, name)
+          Object.defineProperty(stdout, name, { configurable: true, ...before[index] })
+        }
+      }
+    })
+})
 
 describe("a text under a label", () => {
   it("is one line where there is room", () => {
