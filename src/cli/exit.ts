@@ -46,11 +46,14 @@ const messageOf = (error: unknown): string => {
     : error.message
 }
 
+const isOutOfFiles = (defect: unknown): defect is Error =>
+  defect instanceof Error && "code" in defect && /^(EMFILE|ENFILE)$/.test(String(defect.code))
+
 const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, " ")
 
 /**
  * Returns how the process exits after a command. A failure is printed as one sentence, a defect
- * with its stack.
+ * with its stack, unless the system refused to open another file: that may happen anywhere.
  *
  * @param signal the exit code if a signal interrupted the command.
  */
@@ -58,7 +61,13 @@ export const exitOf = (exit: Exit.Exit<unknown, unknown>, signal: number): Proce
   if (Exit.isSuccess(exit)) return { code: 0, message: undefined }
   const { cause } = exit
   if (Cause.hasInterruptsOnly(cause)) return { code: signal, message: undefined }
-  if (cause.reasons.some(Cause.isDieReason))
+  const died = cause.reasons.find(Cause.isDieReason)
+  if (died !== undefined && isOutOfFiles(died.defect))
+    return {
+      code: 1,
+      message: `no more files can be opened (${oneLine(died.defect.message)}): allow more with \`ulimit -n\`, or systemd's LimitNOFILE`
+    }
+  if (died !== undefined)
     return {
       code: 1,
       message: `this is a defect of Petrel; please report it with what follows\n${Cause.pretty(cause)}`

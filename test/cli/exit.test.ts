@@ -62,6 +62,17 @@ describe("the end of a command", () => {
     assert.match(message, /Error: boom\n\s+at .*exit\.test\.ts/)
   })
 
+  it("says what to allow where no more files can be opened, which is no defect", () => {
+    const refused = Object.assign(new Error("EMFILE: too many open files, open '/x'"), {
+      code: "EMFILE"
+    })
+    assert.deepStrictEqual(exitOf(Exit.die(refused), 0), {
+      code: 1,
+      message:
+        "no more files can be opened (EMFILE: too many open files, open '/x'): allow more with `ulimit -n`, or systemd's LimitNOFILE"
+    })
+  })
+
   it("has the signal's code where a signal interrupted it", () => {
     const exit = Exit.failCause(Cause.interrupt())
     assert.deepStrictEqual(exitOf(exit, interrupted), { code: interrupted, message: undefined })

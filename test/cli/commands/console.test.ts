@@ -8,8 +8,9 @@ import { Effect } from "effect"
 import { readyText } from "../../../src/cli/commands/console/console.ts"
 import { endpoint, eventually, nth, publish, worker } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
+import { program } from "../command-line.ts"
 import { run } from "../in-process.ts"
-import { start } from "../running.ts"
+import { start, startNode } from "../running.ts"
 
 const { scenario } = onServer()
 
@@ -25,6 +26,22 @@ describe("petrel console", () => {
       "the console answers at http://127.0.0.1:4280, for requests to https://petrel.example"
     )
   })
+
+  it.live("says that the folder is gone in which it was started, where --data is in it", () =>
+    Effect.gen(function* () {
+      const gone = 'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"'
+      const { ended, err } = yield* startNode([program, "console"], undefined, {}, [
+        "sh",
+        "-c",
+        gone,
+        "sh"
+      ])
+      assert.strictEqual(yield* ended, 2)
+      assert.deepStrictEqual(err, [
+        'petrel: --data ".petrel/console" must begin with /, as the folder in which this was started is gone; see `petrel console --help`'
+      ])
+    }).pipe(Effect.scoped)
+  )
 
   scenario(
     "serves the API until it is stopped, for tokens that were made with petrel token",

@@ -18,7 +18,10 @@ export const projectionFlags = {
     Flag.withMetavar("DIR"),
     Flag.withDescription("Where the projection keeps its files (default: .petrel/console)"),
     Flag.withDefault(".petrel/console"),
-    Flag.map((path) => resolve(path))
+    Flag.filterMap(
+      Option.liftThrowable((path) => resolve(path)),
+      () => "must begin with /, as the folder in which this was started is gone"
+    )
   ),
   replaceLog: isSet(
     "replace-log",
