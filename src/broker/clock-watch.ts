@@ -25,6 +25,18 @@ export interface WorkerClock {
   readonly skewMs: () => number
 }
 
+/**
+ * Returns the present time by the broker's clock, ms since the epoch: the time of this process, less
+ * what this machine's clock, which may be wrong, is ahead.
+ */
+export const brokerNow = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { ts } = yield* streamInfo("read the broker's clock", names.history)
+  const ahead = timers.wallMs() - Date.parse(ts ?? "")
+  const now = yield* Clock.currentTimeMillis
+  return Number.isNaN(ahead) ? now : now - ahead
+})
+
 /** What is logged when the clock comes into another state. */
 const logState = (state: ClockState, skew: number): Effect.Effect<void> => {
   switch (state) {

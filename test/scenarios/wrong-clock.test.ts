@@ -1,6 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { readEndpointNow } from "../../src/delivery/introspection/endpoint-activity.ts"
+import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import type { AuditRange } from "../../src/history/audit/reach.ts"
+import { runAudit } from "../../src/operations/audit/run-audit.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
 import { isClean } from "../kit/consistency.ts"
@@ -127,4 +130,25 @@ describe("a machine whose clock is wrong", () => {
         yield* facts.count("delivered", 6)
       })
     )
+
+  outage("audits by the broker's clock: nothing that waits is overdue, and no range is empty", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "test")
+      yield* worker()
+      yield* publishMany(1)
+      yield* eventually(readStatus, ({ deliveries }) => deliveries.backlog === 1)
+      const wall = yield* movedMachine
+      // Beyond every deadline.
+      wall.step(100 * 24 * hour)
+      const audited = (range: AuditRange) =>
+        Effect.provideService(runAudit(range), Clock.Clock, clock)
+      const { problems, report } = yield* audited({})
+      assert.deepStrictEqual([problems, report.verdict], [[], "clean"])
+      // "An hour ago", as this machine takes it.
+      const refused = yield* Effect.flip(audited({ since: systemTimers.wallMs() + 99 * 24 * hour }))
+      assert.include(refused.message, "is in the future: there are no events yet")
+    })
+  )
 })

@@ -1,6 +1,7 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
+import { brokerNow } from "../../broker/clock-watch.ts"
 import { readRestored } from "../../broker/installation.ts"
 import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
 import { seeStream } from "../../broker/scan.ts"
@@ -248,7 +249,7 @@ export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole
   const reach = withoutRemoved(left, reading)
 
   const overdue = new Map<string, Overdue>()
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* brokerNow
   const times = yield* makeAttemptTimes
   const routed = yield* makeRoutingDue({ now, graceMs: overdueAfterMs, reach, times })
   /** Rounds that were not found, without those that an attempt under way may still complete. */

@@ -1,7 +1,8 @@
 import type { StreamInfo } from "@nats-io/jetstream"
-import { Clock, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { isNoSuchMessage } from "../../broker/broker-error.ts"
+import { brokerNow } from "../../broker/clock-watch.ts"
 import { readInstallation } from "../../broker/installation.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { Invalid, type Problem } from "../../domain/problem.ts"
@@ -56,7 +57,7 @@ const isKnown = Effect.fnUntraced(function* (tenant: string) {
 export const checkAudit = Effect.fnUntraced(function* ({ tenant, ...range }: AuditRange) {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look at the events", names.events)
-  const problems = [...rangeProblems(range, yield* Clock.currentTimeMillis)]
+  const problems = [...rangeProblems(range, yield* brokerNow)]
   if (problems.length === 0) problems.push(...untilProblems(range.until, state))
   if (tenant !== undefined && !(yield* isKnown(tenant)))
     problems.push({
