@@ -35,7 +35,14 @@ import {
   releaseSubjects
 } from "./tenant-streams.ts"
 import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
-import { isOfAccess, minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
+import {
+  isOfAccess,
+  lastingRestrictionsOf,
+  minMaxPayloadBytes,
+  restrictionsOfStream,
+  tenantStream,
+  wanted
+} from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
 export interface Change {
@@ -45,6 +52,9 @@ export interface Change {
   /** Of a stream that was there before and was missing: what may be lost with it. */
   readonly lost?: string
 }
+
+/** Streams that are looked at at the same time. */
+const maxConcurrentLooks = 8
 
 /** Accounts of tenants that are asked at the same time. */
 const maxConcurrentAccounts = 8
@@ -131,6 +141,28 @@ const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: Topology
   }
 })
 
+/** Fails if the broker will not let a stream be changed back to what it has to be. Changes nothing. */
+const checkChangeable = Effect.fnUntraced(function* (streams: ReadonlyArray<WantedStream>) {
+  const { streamInfo } = yield* Broker
+  const refusing = yield* Effect.forEach(
+    streams,
+    (stream) =>
+      Effect.map(
+        ifFound(streamInfo(`look at ${stream.name}`, stream.name), streamNotFound),
+        (info) => ({
+          name: stream.name,
+          fields: info === undefined ? [] : lastingRestrictionsOf(info.config, stream)
+        })
+      ),
+    { concurrency: maxConcurrentLooks }
+  )
+  const [first, ...others] = refusing.filter(({ fields }) => fields.length > 0)
+  if (first !== undefined)
+    return yield* new TopologyError({
+      message: `somebody made ${first.name} refuse what Petrel has to do there (${first.fields.join(", ")}), ${others.length === 0 ? "" : `and so with ${others.map(({ name }) => name).join(", ")}, `}and the broker does not undo that. Once what is there is not needed any more, remove the stream (\`nats stream rm ${first.name}\`), run \`petrel init\` again, which says what may be lost with it, then restart the workers`
+    })
+})
+
 /**
  * Returns the tenants whose accounts answer. The stream of one that does not stays as it is, and keeps
  * nothing else from being changed. Fails where a tenant that is to get a stream does not answer.
@@ -172,6 +204,7 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const isApart = ({ stream }: StreamSpec) => access !== undefined && isOfAccess(names, stream.name)
   const items = all.filter((item) => !isApart(item))
   const apartItems = all.filter(isApart)
+  yield* checkChangeable(items.map(({ stream }) => stream))
   yield* inAccess(checkAccountLimits(apartItems, options.replicas))
   yield* checkAccountLimits(items, options.replicas)
   const answering = yield* answeringOf(options.tenants)
@@ -235,6 +268,9 @@ export const makePartitions = Effect.fnUntraced(function* (
   )
 })
 
+/** The client keeps a field that it is not given. */
+const noTransform: object = { subject_transform: undefined }
+
 /** @param beyondOf the sequence after which a stream begins if it is created. */
 const ensureAll = Effect.fnUntraced(function* (
   items: ReadonlyArray<StreamSpec>,
@@ -277,12 +313,15 @@ const ensureStream = Effect.fnUntraced(function* (
     return { what, change: "created", fields: [] } satisfies Change
   }
   const wanted = { ...stream, ...keepingRestarts(stream, info.config) }
-  const fields = differing(wanted, info.config)
+  const fields = [
+    ...new Set([...differing(wanted, info.config), ...restrictionsOfStream(info.config, wanted)])
+  ]
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   const change = ask(`change ${fields.join(", ")} of ${what}`, () =>
     jsm.streams.update(stream.name, {
       ...info.config,
       ...wanted,
+      ...noTransform,
       ...notingRaise(stream, info)
     })
   )

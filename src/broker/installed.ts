@@ -348,10 +348,12 @@ export const readInstalled = Effect.gen(function* () {
     consumerInfo(`look at the consumer of ${names.events}`, names.events, names.routerConsumer),
     consumerNotFound
   )
-  const [events, own, intake, history, dead] = yield* Effect.all(
+  const [events, own, intake, ...letters] = yield* Effect.all(
     [names.events, names.ownEvents, names.intake, names.history, names.dead].map(stream),
     { concurrency: "unbounded" }
   )
+  // The broker takes the age off a stream that is sealed.
+  const [history, dead] = letters.map((info) => (info?.config.sealed === true ? undefined : info))
   const { begun, partitions = begun } = yield* findPartitions
   // The server may have been too old for an intake when the record was made.
   const { intake: _, ...settings } = (yield* readLayoutRecord).record.settings ?? {}

@@ -129,18 +129,44 @@ export const isClosed = (name: string, subjects: ReadonlyArray<string> = []): bo
 const subjectsText = ({ subjects = [] }: Pick<WantedStream, "subjects">): string =>
   subjects.toSorted().join()
 
+/** Refusals of a stream that the broker does not undo. */
+const lasting = ["sealed", "deny_delete", "deny_purge"] as const
+
+/** True for a field of a stream by which it refuses something for good. */
+export const isLasting = (field: string): boolean => lasting.some((one) => one === field)
+
+/** Returns what somebody has made a stream refuse for good with another tool. */
+export const lastingRestrictionsOf = (
+  config: WantedStream,
+  wanted: WantedStream
+): ReadonlyArray<string> =>
+  config.sealed === true
+    ? ["sealed"]
+    : lasting.filter((field) => config[field] === true && wanted[field] !== true)
+
+/** Fields of a stream whose other value drops, refuses or hides something. */
+const exact = ["discard", "retention", "republish", "allow_direct"] as const
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
+
 /**
  * Returns the fields of a stream that somebody has changed with another tool, and by which it drops or
- * refuses what it should keep.
+ * refuses what it should keep, or stores it where nobody looks.
  */
 export const restrictionsOfStream = (
   config: WantedStream,
   wanted: WantedStream
-): ReadonlyArray<string> => [
-  ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
-  ...(config.sealed === true ? ["sealed"] : []),
-  ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
-]
+): ReadonlyArray<string> => {
+  const sources = new Set(config.sources?.map(({ name }) => name))
+  return [
+    ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
+    ...exact.filter((field) => Boolean(wanted[field]) && !isSame(config[field], wanted[field])),
+    ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ? ["sources"] : []),
+    ...(config.subject_transform === undefined ? [] : ["subject_transform"]),
+    ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
+  ]
+}
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
 export interface StreamSpec {
@@ -391,8 +417,10 @@ export const wanted = (
         name: names.history,
         subjects: [names.subjects.allFacts],
         retention: RetentionPolicy.Limits,
+        discard: DiscardPolicy.Old,
         max_age: nanos(options.historyAge),
         max_bytes: options.historyBytes,
+        max_msg_size: -1,
         compression: compressionOf(options),
         // Facts are immutable. The broker lets nobody revert these two settings.
         deny_delete: true,
@@ -410,6 +438,7 @@ export const wanted = (
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.deadAge),
         max_bytes: options.deadBytes,
+        max_msg_size: -1,
         discard: DiscardPolicy.New,
         allow_direct: true,
         duplicate_window: nanos(options.moveDedupe)
@@ -420,7 +449,10 @@ export const wanted = (
       // depend on an older configuration.
       stream: {
         ...common,
+        ...unlimited,
         name: names.configuration,
+        // Without sources, the broker lets a stream take a subject of its own name.
+        subjects: [],
         sources: [
           {
             name: names.history,

@@ -1,4 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { StreamConfig } from "@nats-io/jetstream"
+import { DiscardPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
@@ -185,6 +187,92 @@ describe.concurrent("init", () => {
       })
     )
   )
+
+  it.live("changes back by what events and facts would be dropped, refused or stored unseen", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        yield* init(options())
+        const noSources: Partial<StreamConfig> = { sources: [] }
+        const moved = (src: string) => ({ subject_transform: { src, dest: `${names.events}.>` } })
+        const changed = [
+          [names.events, { ...moved(names.subjects.allEvents), discard: DiscardPolicy.Old }],
+          [names.deliveries(1), moved(names.subjects.deliveriesOf(1))],
+          [names.backlog(0), { allow_direct: false }],
+          [
+            names.history,
+            {
+              ...{ max_msg_size: 100, discard: DiscardPolicy.New },
+              republish: {
+                src: names.subjects.failuresSource,
+                dest: `${names.events}.copies.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}`
+              }
+            }
+          ],
+          [names.dead, { discard: DiscardPolicy.Old }],
+          [names.configuration, { ...noSources, max_msgs_per_subject: 1 }]
+        ] as const
+        for (const [stream, changes] of changed) {
+          const { config } = yield* ask("look", () => jsm.streams.info(stream))
+          yield* ask("change", () => jsm.streams.update(stream, { ...config, ...changes }))
+        }
+        const { restricted = [] } = yield* readSurvey
+        assert.sameDeepMembers(
+          restricted.map(({ fields, name }) => [name, ...fields]),
+          [
+            [names.events, "discard", "subject_transform"],
+            [names.deliveries(1), "subject_transform"],
+            [names.backlog(0), "allow_direct"],
+            [names.history, "max_msg_size", "discard", "republish"],
+            [names.dead, "discard"],
+            [names.configuration, "max_msgs_per_subject", "sources", "subjects"]
+          ]
+        )
+        yield* init(options())
+        assert.deepStrictEqual((yield* readSurvey).restricted, [])
+        const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+        assert.isUndefined(config.subject_transform)
+        const again = yield* init(options())
+        assert.isTrue(again.every(({ change }) => change === "unchanged"))
+      })
+    )
+  )
+
+  for (const field of ["sealed", "deny_purge"] as const)
+    it.live(
+      `refuses before it changes anything where somebody set ${field}, and goes on then`,
+      () =>
+        bare(
+          Effect.gen(function* () {
+            const { ask, jsm, names } = yield* natsClients
+            yield* init(options())
+            const ages = yield* readInstalled
+            const stream = field === "sealed" ? names.history : names.events
+            const { config } = yield* ask("look", () => jsm.streams.info(stream))
+            yield* ask("change", () => jsm.streams.update(stream, { ...config, [field]: true }))
+            const { restricted = [] } = yield* readSurvey
+            assert.include(
+              restricted.flatMap(({ fields, name }) => [name, ...fields]),
+              field
+            )
+            const { message } = yield* Effect.flip(init(options()))
+            assert.match(
+              message,
+              new RegExp(`^somebody made ${stream} refuse .* \\(${field}\\), and the`)
+            )
+            assert.include(message, `remove the stream (\`nats stream rm ${stream}\`)`)
+            const installed = yield* readInstalled
+            assert.strictEqual(installed.historyAge, ages.historyAge)
+            assert.strictEqual(installed.eventAge, ages.eventAge)
+            yield* ask("remove", () => jsm.streams.delete(stream))
+            const made = yield* init(options())
+            assert.deepStrictEqual(
+              made.filter(({ lost }) => lost !== undefined).map(({ what }) => what),
+              [`stream ${stream}`]
+            )
+          })
+        )
+    )
 
   it.live("lets nobody delete facts any more where an older version did", () =>
     bare(

@@ -23,6 +23,7 @@ import {
   defaultTopology,
   isClosed,
   isOfAccess,
+  lastingRestrictionsOf,
   restrictionsOfStream,
   wanted
 } from "../../broker/topology.ts"
@@ -187,7 +188,7 @@ const restrictedAmong = (
     const fields =
       config === undefined || isClosed(stream.name, config.subjects)
         ? []
-        : restrictionsOfStream(config, stream)
+        : [...lastingRestrictionsOf(config, stream), ...restrictionsOfStream(config, stream)]
     return fields.length === 0 ? [] : [{ name: stream.name, fields }]
   })
 }

@@ -1,7 +1,7 @@
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
 import { silentSources } from "../../broker/survey-streams.ts"
-import { isClosed } from "../../broker/topology.ts"
+import { isClosed, isLasting } from "../../broker/topology.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
@@ -62,8 +62,9 @@ const aboutRestricted = ({
   partitions,
   restricted = []
 }: Survey): ReadonlyArray<Condition> => {
-  const sealed = restricted.filter(({ fields }) => fields.includes("sealed"))
+  const sealed = restricted.filter(({ fields }) => fields.some(isLasting))
   const others = restricted.filter((stream) => !sealed.includes(stream))
+  const lastingFields = [...new Set(sealed.flatMap(({ fields }) => fields.filter(isLasting)))]
   const fieldsOf = (all: ReadonlyArray<{ readonly fields: ReadonlyArray<string> }>) =>
     [...new Set(all.flatMap(({ fields }) => fields))].join(", ")
   const queues = partitions
@@ -87,7 +88,7 @@ const aboutRestricted = ({
     ...conditionIf(
       sealed.length > 0,
       "stream-sealed",
-      `somebody sealed ${namesText(sealed.map(({ name }) => name))}, so nothing can be stored there, and the broker does not undo that: once what is there is not needed any more, remove it, run \`petrel init\`, which says what may be lost with it, then restart the workers`
+      `somebody made ${namesText(sealed.map(({ name }) => name))} refuse what Petrel has to do there (${lastingFields.join(", ")}), and the broker does not undo that: once what is there is not needed any more, remove it, run \`petrel init\`, which says what may be lost with it, then restart the workers`
     ),
     ...conditionIf(
       consumers.length > 0,
@@ -153,7 +154,7 @@ const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => 
   return conditionIf(
     lost > 0,
     "endpoints-lost",
-    `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} not there, so events wait to be routed: run \`petrel rebuild endpoints\``
+    `somebody took ${plural(lost, "endpoint")} out of the bucket of endpoints with another tool, or removed it as a whole: events wait for ${lost === 1 ? "it" : "them"} as soon as a worker starts or connects again. Run \`petrel rebuild endpoints\`, which makes ${lost === 1 ? "it" : "them"} again from the history`
   )
 }
 

@@ -168,7 +168,7 @@ describe("what is not as it should be", () => {
     ])
     assert.deepStrictEqual(texts(survey), [
       "somebody changed PETREL_DELIVERIES_0 with another tool (max_age), so that what should be kept there is dropped or refused: `petrel init` changes it back",
-      "somebody sealed PETREL_DEAD, so nothing can be stored there, and the broker does not undo that: once what is there is not needed any more, remove it, run `petrel init`, which says what may be lost with it, then restart the workers",
+      "somebody made PETREL_DEAD refuse what Petrel has to do there (sealed), and the broker does not undo that: once what is there is not needed any more, remove it, run `petrel init`, which says what may be lost with it, then restart the workers",
       "somebody changed the consumer of the routers, partition 1 with another tool (pause_until, max_deliver), so that not all that waits there is handed out: `petrel init` changes it back"
     ])
   })
