@@ -1,6 +1,7 @@
 import type { StreamConfig, StreamState } from "@nats-io/jetstream"
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/transport-node"
+import { RequestError } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
@@ -20,6 +21,10 @@ const maxChunksSent = 32
 const beginWithinMs = 60_000
 /** How long no chunk may come, or be taken, ms. */
 const maxSilenceMs = 30_000
+/** How long the first chunk may find nobody, ms. The broker breaks off after 5 s without one. */
+const announcedWithinMs = 4_000
+/** Pause before that chunk is sent again, ms. */
+const sendAgainMs = 50
 /** How long the broker may take to make a stream of what it got, ms. */
 const restoreWithinMs = 60 * 60_000
 
@@ -79,6 +84,10 @@ const checkEnd = ({ headers }: Msg): void => {
   const { code = 0, description = "" } = headers ?? {}
   if (code !== 0 && code !== 204) throw new Error(`the broker broke off: ${code} ${description}`)
 }
+
+/** True if nobody listened to a request. */
+const isUnheard = (cause: unknown): boolean =>
+  cause instanceof RequestError && cause.isNoResponders()
 
 /** The number of a chunk, from 1, as the subject of its acknowledgement tells. */
 const numberOf = ({ reply = "" }: Msg): number => Number(reply.slice(reply.lastIndexOf(".") + 1))
@@ -160,10 +169,34 @@ export const restoreSnapshot = Effect.fnUntraced(function* (
       const answer = await connection.request(target, part, { timeout: maxSilenceMs })
       if (answer.data.length > 0) throw new Error(answer.string())
     }
+    /**
+     * The server that takes the chunks answers by another way than its subject is announced, and this
+     * connection's server may hear of that later. The broker then has nothing of what was sent.
+     */
+    const sendFirst = async (part: Uint8Array) => {
+      const since = timers.monotonicMs()
+      const again = (cause: unknown) =>
+        isUnheard(cause) && timers.monotonicMs() - since < announcedWithinMs
+      while (true)
+        try {
+          return await send(part)
+        } catch (cause) {
+          if (!again(cause)) throw cause
+          await new Promise<void>((resolve) => timers.after(sendAgainMs, resolve))
+        }
+    }
+    let hasBegun = false
     for await (const chunk of chunks)
       for (let at = 0; at < chunk.length; at += size) {
         if (signal.aborted) throw new Error("stopped")
-        const sending = send(chunk.subarray(at, at + size))
+        const part = chunk.subarray(at, at + size)
+        if (!hasBegun) {
+          // The others go behind it, in order, once it is taken.
+          await sendFirst(part)
+          hasBegun = true
+          continue
+        }
+        const sending = send(part)
         // Its failure is seen when it is awaited.
         sending.catch(() => undefined)
         sent.push(sending)

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import type { NatsConnection } from "@nats-io/nats-core"
+import type { Msg, NatsConnection } from "@nats-io/nats-core"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
@@ -75,6 +75,31 @@ const backedUp = (
 ) => backUp({ directory, version: "0.0.0", tell, copied: nothing })
 
 const restored = (directory: string) => restore({ directory, tell: nothing })
+
+/** Restores over a connection whose requests something is done with first. */
+const restoredOver = (
+  directory: string,
+  ask: (
+    request: NatsConnection["request"],
+    ...given: Parameters<NatsConnection["request"]>
+  ) => Promise<Msg>
+) =>
+  Effect.gen(function* () {
+    const broker = Broker.of({ ...(yield* Broker) })
+    const clients = yield* natsClients
+    const connection = new Proxy(clients.connection, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name)
+        if (typeof value !== "function") return value
+        const bound = value.bind(target)
+        return name === "request"
+          ? (...given: Parameters<NatsConnection["request"]>) => ask(bound, ...given)
+          : bound
+      }
+    })
+    registerClients(broker, { ...clients, connection })
+    return yield* Effect.provideService(restored(directory), Broker, broker)
+  })
 
 const streams = Effect.flatMap(Broker, ({ streamNames }) => streamNames("list the streams"))
 
@@ -590,29 +615,37 @@ describe("a restore", () => {
         ...{ code: 400, err_code: 10005 },
         description: "no suitable peers for placement, insufficient storage"
       }
-      /** A connection whose broker has room at the third time only. */
-      const reporting = (connection: NatsConnection): NatsConnection =>
-        new Proxy(connection, {
-          get: (target, name) => {
-            const value = Reflect.get(target, name)
-            if (name !== "request") return typeof value === "function" ? value.bind(target) : value
-            return async (...given: Parameters<NatsConnection["request"]>) => {
-              if (refused === 2 || !given[0].includes(".STREAM.RESTORE."))
-                return target.request(...given)
-              refused += 1
-              return { json: () => ({ error }) }
-            }
-          }
-        })
       const other = yield* otherServer
-      const restoring = Effect.gen(function* () {
-        const broker = Broker.of({ ...(yield* Broker) })
-        const clients = yield* natsClients
-        registerClients(broker, { ...clients, connection: reporting(clients.connection) })
-        return yield* Effect.provideService(restored(directory), Broker, broker)
+      const restoring = restoredOver(directory, async (request, subject, ...rest) => {
+        if (refused === 2 || !subject.includes(".STREAM.RESTORE.")) return request(subject, ...rest)
+        refused += 1
+        return { json: () => ({ error }) } as unknown as Msg
       })
       assert.isAbove((yield* at(place, other, restoring)).streams, 0)
       assert.strictEqual(refused, 2)
+    })
+  )
+
+  scenario("sends the first chunk again while its server has not heard who takes it", (place) =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const sent = new Map<string, number>()
+      const other = yield* otherServer
+      const restoring = restoredOver(directory, (request, subject, ...rest) => {
+        if (!subject.startsWith("$JS.SNAPSHOT.RESTORE.")) return request(subject, ...rest)
+        const times = (sent.get(subject) ?? 0) + 1
+        sent.set(subject, times)
+        return request(times <= 2 ? "nobody.here" : subject, ...rest)
+      })
+      assert.strictEqual((yield* at(place, other, restoring)).streams, sent.size)
+      assert.isAbove(sent.size, 0)
+      yield* at(
+        place,
+        other,
+        Effect.map(problems, ({ list }) => assert.deepStrictEqual(list, []))
+      )
     })
   )
 
