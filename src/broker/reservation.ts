@@ -121,6 +121,14 @@ export const checkReservations = Effect.fnUntraced(function* (
 
 /** How often a cluster is asked again, each second, for a stream that it has room for. */
 const maxRoomRetries = 15
+const askingAgain = { schedule: Schedule.spaced("1 second"), times: maxRoomRetries }
+
+/**
+ * Checks for room after streams were removed. The servers of a cluster may still report what these
+ * had reserved, for some seconds.
+ */
+export const onceFreed = <E, R>(check: Effect.Effect<void, E, R>) =>
+  Effect.retry(check, { while: (error) => error instanceof NoRoomError, ...askingAgain })
 
 /**
  * Makes a stream once room was found for all. The servers of a cluster may still report what was
@@ -136,8 +144,7 @@ export const untilReported = <A, E, R>(
     error instanceof BrokerError && isStorageShort(error)
   return Effect.retry(effect, {
     while: isShort,
-    schedule: Schedule.spaced("1 second"),
-    times: maxRoomRetries
+    ...askingAgain
   }).pipe(
     Effect.catchIf(isShort, ({ message }) =>
       Effect.fail(

@@ -10,6 +10,7 @@ import { natsClients, registerClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
+import { markRestoring } from "../../src/broker/snapshot.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { originStreams } from "../../src/domain/backlog-message.ts"
@@ -681,6 +682,31 @@ describe("a restore", () => {
       for (const said of yield* refusals(other))
         assert.match(said, /the stream FOREIGN on this broker takes subjects that \S*EVENTS needs/)
       assert.deepStrictEqual(yield* at(place, other, streams), [foreign.name])
+    })
+  )
+
+  scenario("that begins anew waits for the room of what it removed", (place) =>
+    Effect.gen(function* () {
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const other = yield* serverWith(`
+        accounts { A { jetstream: { max_file: 100GB }, users: [ { user: a, password: a } ] } }
+        no_auth_user: a`)
+      const restoring = Effect.gen(function* () {
+        const { ask, jsm } = yield* natsClients
+        yield* markRestoring("broken off", 1)
+        // Takes nearly all, as what was removed does until the servers report that it was.
+        const removed = {
+          name: "REMOVED",
+          subjects: ["removed"],
+          max_bytes: 100 * 1_024 ** 3 - 1_000
+        }
+        yield* ask("make it", () => jsm.streams.add(removed))
+        const later = ask("remove it", () => jsm.streams.delete("REMOVED"))
+        yield* Effect.forkChild(Effect.delay(later, "2 seconds"))
+        return yield* restored(directory)
+      })
+      assert.isTrue((yield* at(place, other, restoring)).resumed)
     })
   )
 

@@ -6,7 +6,7 @@ import { BrokerError } from "../../broker/broker-error.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
 import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
-import { checkReservations, untilReported } from "../../broker/reservation.ts"
+import { checkReservations, onceFreed, untilReported } from "../../broker/reservation.ts"
 import {
   markRestoring,
   readRestoring,
@@ -321,7 +321,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     for (const queue of yield* queuesHere(names)) yield* removeStream(queue)
     yield* removeStream(names.restoring)
   }
-  yield* checkReservations(
+  const room = checkReservations(
     streams
       .filter(({ account }) => account === "streams")
       .map((stream) => ({ stream: config(stream) })),
@@ -329,6 +329,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     () =>
       "a restore reserves what the installation did: raise the account's max_file or the broker's max_file_store"
   )
+  yield* !dryRun && resumed ? onceFreed(room) : room
   if (dryRun) {
     const tookMs = (yield* Clock.currentTimeMillis) - startedAt
     return { ...counted, mended: undefined, tookMs } satisfies RestoreResult
