@@ -650,6 +650,20 @@ describe("a restore", () => {
     })
   )
 
+  scenario("leaves a stream that only copies others without subjects", (place) =>
+    Effect.gen(function* () {
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const subjects = Effect.flatMap(Broker, ({ names, streamInfo }) =>
+        Effect.map(streamInfo("look", names.configuration), ({ config }) => config.subjects ?? [])
+      )
+      assert.deepStrictEqual(yield* subjects, [])
+      const other = yield* otherServer
+      const restoredSubjects = Effect.andThen(restored(directory), subjects)
+      assert.deepStrictEqual(yield* at(place, other, restoredSubjects), [])
+    })
+  )
+
   scenario("refuses a broker with too little room, or whose streams take its subjects", (place) =>
     Effect.gen(function* () {
       const directory = join(yield* folder, "copy")

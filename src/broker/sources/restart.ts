@@ -145,8 +145,10 @@ export const resumeSources = Effect.fnUntraced(function* (
   const { ask, jsm, streamInfo } = yield* natsClients
   const last = yield* lastOrigins(target, new Set(sources.map(({ name }) => name)))
   const { config } = yield* streamInfo(`look at ${target}`, target)
+  // The broker gives a stream without subjects its name as one, unless it has sources from the first.
+  const subjects = config.subjects?.filter((subject) => subject !== target)
   const resumed = sources.map((source) => startedBehind(source, last.get(source.name)))
   yield* ask(`let ${target} copy from its sources`, () =>
-    jsm.streams.update(target, { ...config, sources: resumed })
+    jsm.streams.update(target, { ...config, subjects, sources: resumed } as StreamConfig)
   )
 })
