@@ -174,7 +174,8 @@ export const startWorking = <Tx>(
   ): Promise<WorkOutcome> => {
     const { withinMs } = work.options
     const late = new AbortController()
-    const cancel = after(withinMs, () => late.abort(tookTooLong(withinMs)))
+    let whyLate: Error = new StoreUnavailable(silence(withinMs))
+    const cancel = after(withinMs, () => late.abort(whyLate))
     const signal = AbortSignal.any([late.signal, stopping.signal])
     const event = inboxEvent(
       { ...entry, body: entry.body ?? new Uint8Array() },
@@ -185,6 +186,9 @@ export const startWorking = <Tx>(
       const worked = queue.work(
         entry,
         async (tx) => {
+          // A store that was silent may come to it when the event is to be claimed again.
+          late.signal.throwIfAborted()
+          whyLate = tookTooLong(withinMs)
           onBegin()
           failpoint("working")
           await work.run(tx, event)

@@ -213,6 +213,35 @@ describe("A receiver to which bad things happen", () => {
     assert.strictEqual(works, 1)
   })
 
+  it("does not begin stored work when the store answers after its time, and counts no attempt", async () => {
+    const store = memoryStore()
+    const { queue } = store
+    if (queue === undefined) throw new Error("the store has a queue")
+    let [works, isSilent] = [0, true]
+    const settled: Array<Promise<unknown>> = []
+    const work: Queue<undefined>["work"] = (...given) => {
+      if (!isSilent) return queue.work(...given)
+      const late = setTimeout(100).then(() => queue.work(...given))
+      settled.push(late.catch(() => undefined))
+      return late
+    }
+    const { hooks, lines, post } = make({ store: { ...store, queue: { ...queue, work } } })
+    const count = () => {
+      works += 1
+    }
+    hooks.process("*", count, { attempts: 1, withinMs: 10 })
+    await post(event("evt_1"))
+    hooks.start({ pollMs: 5, leaseMs: 1_000 })
+    await until(() => lines.find(({ outcome }) => outcome === "failed"))
+    await Promise.all(settled)
+    assert.strictEqual(works, 0)
+    assert.deepInclude((await queue.list({}))[0], { state: "received", attempts: 0 })
+    isSilent = false
+    await until(async () => (await queue.list({ state: "done" }))[0])
+    await hooks.stop()
+    assert.strictEqual(works, 1)
+  })
+
   it("waits as usual where the application's backoff is no number, and takes no impossible settings", async () => {
     const { hooks, lines, post, queue } = make()
     hooks.process(
