@@ -66,6 +66,54 @@ describe.skipIf(withoutMariadb !== undefined)("The inbox in MariaDB", () => {
     })
   })
 
+  it("commits what it does and reads what is new, though `autocommit` is off", async () => {
+    await mysqlStore(pool).migrate()
+    await pool.query("set global autocommit = 0")
+    const [one, other] = [server.url, server.url].map((uri) =>
+      createPool({ uri, connectionLimit: 1 })
+    ) as [Pool, Pool]
+    const [mine, theirs] = [mysqlStore(one), mysqlStore(other)]
+    const queue = mine.queue as Queue<unknown>
+    try {
+      // What a program reads begins a transaction on a connection that it gives back.
+      await one.query("select 1 from petrel_inbox")
+      assert.deepStrictEqual(await mine.once(entry("read"), async () => undefined, limits), {
+        outcome: "done"
+      })
+      assert.deepStrictEqual([...(await theirs.known("shop", ["later"]))], [])
+      await mine.once(entry("later"), async () => undefined, limits)
+      assert.deepStrictEqual([...(await theirs.known("shop", ["later"]))], ["later"])
+      await queue.put([entry("failing")])
+      const claimed = (await queue.claim(["shop"], 10, 30_000)).find(({ key }) => key === "failing")
+      if (claimed === undefined) throw new Error("it is to be claimed")
+      await queue.fail(claimed, { kind: "retry", delayMs: 60_000, error: "refused" })
+      const [seen] = (await theirs.queue?.list({ limit: 1 })) ?? []
+      assert.deepInclude(seen, { key: "failing", error: "refused" })
+    } finally {
+      await pool.query("set global autocommit = 1")
+      await one.end()
+      await other.end()
+    }
+  })
+
+  it("reads rows that the program's pool has as arrays, and refuses one that has not all letters", async () => {
+    await mysqlStore(pool).migrate()
+    const arrays = createPool({ uri: server.url, rowsAsArray: true })
+    const latin = createPool({ uri: server.url, charset: "latin1" })
+    try {
+      const store = mysqlStore(arrays)
+      await store.once(entry("größer Ж"), async () => undefined, limits)
+      assert.deepStrictEqual([...(await store.known("shop", ["größer Ж"]))], ["größer Ж"])
+      const advice = /^StoreUnavailable.*charset latin1.*`charset: "utf8mb4"`/
+      const letters = mysqlStore(latin)
+      assert.match(String(await errorOf(letters.known("shop", ["größer Ж"]))), advice)
+      assert.match(String(await errorOf(letters.migrate())), advice)
+    } finally {
+      await arrays.end()
+      await latin.end()
+    }
+  })
+
   it("is unavailable to a user who may not use it, and where its database is missing", async () => {
     await mysqlStore(pool).migrate()
     // The server checks rights from now on.

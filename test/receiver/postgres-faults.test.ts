@@ -287,4 +287,34 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
       await nowhere.end()
     }
   })
+
+  it("says that a table of that name is another program's", async () => {
+    const pool = poolOf({ connectionString: url })
+    const client = postgres(url, { max: 1, onnotice: () => undefined })
+    const limits = { signal: new AbortController().signal, withinMs: 30_000 }
+    const advice = /^StoreUnavailable.*"others" already exists: it is another program's/
+    try {
+      await pool.query("create table others (id int primary key, event text)")
+      await pool.query("create table numbered_schema (id int primary key)")
+      for (const store of [
+        (table: string) => postgresStore(pool, { table }),
+        (table: string) => postgresStore(client, { table })
+      ]) {
+        assert.match(String(await errorOf(store("others").migrate())), advice)
+        assert.match(
+          String(await errorOf(store("numbered").migrate())),
+          /^StoreUnavailable.*the table numbered_schema does not have the column/
+        )
+      }
+      await pool.query("alter table others rename to their_own")
+      const store = postgresStore(pool, { table: "others" })
+      await store.migrate()
+      assert.deepStrictEqual(await store.once(entry("first"), async () => undefined, limits), {
+        outcome: "done"
+      })
+    } finally {
+      await pool.end()
+      await client.end()
+    }
+  })
 })

@@ -155,6 +155,15 @@ describe("The version of the tables of an inbox", () => {
     )
   })
 
+  it("says that a table of that name is another program's", async () => {
+    const database = new DatabaseSync(":memory:")
+    database.exec("create table others (id int)")
+    const refused = await sqliteStore(database, { table: "others" })
+      .migrate()
+      .catch((error: Error) => `${error}`)
+    assert.match(`${refused}`, /^StoreUnavailable.*others already exists: it is another program's/)
+  })
+
   it("is not lowered by an older program", async () => {
     const database = new DatabaseSync(":memory:")
     const store = sqliteStore(database)

@@ -14,6 +14,14 @@ const schemaTable = (tables: SqlTables): string =>
 const otherTable = (table: string, { schema }: SqlTables): string =>
   `the table ${table} is missing, or does not have the columns of an inbox: it is another program's, or was changed by hand. Rename it, drop ${schema} and migrate again, or give the inbox another name (\`table\` of the store)`
 
+const rename = "Rename it, or give the inbox another name (`table` of the store)"
+
+const takenName = (error: unknown, { schema }: SqlTables): string =>
+  `${error instanceof Error ? error.message : error}: it is another program's, or ${schema} was dropped. ${rename}`
+
+const otherSchemaTable = ({ schema }: SqlTables): string =>
+  `the table ${schema} does not have the column of an inbox: it is another program's. ${rename}`
+
 const versionOf = async (session: SqlSession, tables: SqlTables): Promise<number> => {
   const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
   return Number(rows[0]?.version ?? 0)
@@ -22,11 +30,30 @@ const versionOf = async (session: SqlSession, tables: SqlTables): Promise<number
 const newerTables = ({ inbox }: SqlTables, version: number, known: number): string =>
   `the tables of the inbox (${inbox}) are of version ${version}, and this program's petrel knows ${known}: update the package petrel of this program, as \`npm install\` does`
 
-/** @throws StoreUnavailable, with what to do, if the tables are of another version than this program's. */
+/**
+ * @throws StoreUnavailable, with what to do, if the tables are of another version than this program's, or its
+ * connections are not fit for the store.
+ */
 export const checkVersion = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
+  await db.dialect.checkSession?.(db)
   const [version, known] = [await versionOf(db, tables), db.dialect.migrations(tables).length]
   if (version < known) throw new StoreUnavailable(missingTables(tables.inbox))
   if (version > known) throw new StoreUnavailable(newerTables(tables, version, known))
+}
+
+/** Runs a statement that makes something. Fails, with what to do, where another program has that name. */
+const make = async (
+  { troubleOf }: SqlDialect,
+  session: SqlSession,
+  tables: SqlTables,
+  statement: string
+): Promise<void> => {
+  try {
+    await session.run(statement)
+  } catch (cause) {
+    if (troubleOf(cause) !== "taken") throw cause
+    throw new StoreUnavailable(takenName(cause, tables), { cause })
+  }
 }
 
 /** Fails where a table of that name is not an inbox's: making one passes it over, and says nothing. */
@@ -64,19 +91,23 @@ const isMigrated = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<b
  */
 export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
   const { dialect } = db
+  await dialect.checkSession?.(db)
   if (await isMigrated(db, tables)) return checkColumns(db, db, tables)
   await db.transaction(async (_, session) => {
     const { release, take } = dialect.migrationLock
     if (take !== undefined) await session.rows(take)
     try {
       await session.run(schemaTable(tables))
-      const version = await versionOf(session, tables)
+      const version = await versionOf(session, tables).catch((cause) => {
+        if (dialect.troubleOf(cause) !== "not-migrated") throw cause
+        throw new StoreUnavailable(otherSchemaTable(tables), { cause })
+      })
       const migrations = dialect.migrations(tables)
       if (version > migrations.length)
         throw new StoreUnavailable(newerTables(tables, version, migrations.length))
       for (const [at, statements] of migrations.entries()) {
         if (at < version) continue
-        for (const statement of statements) await session.run(statement)
+        for (const statement of statements) await make(dialect, session, tables, statement)
         if (at === migrations.length - 1) await checkColumns(db, session, tables)
         await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)
       }

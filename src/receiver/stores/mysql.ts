@@ -15,12 +15,18 @@ import {
 } from "./sql.ts"
 import { sqlStore } from "./sql-store.ts"
 
+/** A statement, and how its rows are read, whatever the program's pool says of that. */
+interface MysqlStatement {
+  readonly sql: string
+  readonly rowsAsArray: false
+}
+
 /** What the store uses of a connection of `mysql2/promise`. */
 export interface MysqlConnection {
   // biome-ignore lint/suspicious/noExplicitAny: the client has several signatures
-  execute(sql: string, values?: any): Promise<[any, any]>
+  execute(statement: MysqlStatement, values?: any): Promise<[any, any]>
   // biome-ignore lint/suspicious/noExplicitAny: the client has several signatures
-  query(sql: string, values?: any): Promise<[any, any]>
+  query(statement: MysqlStatement, values?: any): Promise<[any, any]>
   release(): void
   destroy(): void
 }
@@ -104,8 +110,21 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
 const nowMs =
   "timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', utc_timestamp(3)) div 1000"
 
+/** Text that the charset of the pool's connections lacks would be stored and read as question marks, without an error. */
+const checkSession: SqlDialect["checkSession"] = async (session) => {
+  const [row] = await session.rows(
+    "select @@character_set_client as sent, @@character_set_results as brought"
+  )
+  const other = [row?.sent, row?.brought].find((charset) => charset !== "utf8mb4")
+  if (other !== undefined)
+    throw new StoreUnavailable(
+      `MySQL: the connections of the pool have the charset ${other}, which lacks letters: make the pool with \`charset: "utf8mb4"\``
+    )
+}
+
 export const mysqlDialect: SqlDialect = {
   name: "MySQL",
+  checkSession,
   nowMs,
   clockMs: nowMs,
   forUpdate: "for update skip locked",
@@ -176,40 +195,56 @@ const mysqlDatabase = <C extends MysqlConnection>(
 
   const mysqlSession = (connection: C): SqlSession => {
     // Without values, since not every statement can be prepared.
-    const ask = (sql: string, values: ReadonlyArray<SqlValue>) =>
-      answered(
-        values.length === 0 ? connection.query(sql) : connection.execute(sql, buffered(values))
+    const ask = (sql: string, values: ReadonlyArray<SqlValue>) => {
+      const statement = { sql, rowsAsArray: false } as const
+      return answered(
+        values.length === 0
+          ? connection.query(statement)
+          : connection.execute(statement, buffered(values))
       )
+    }
     return {
       rows: async (sql, values = []) => (await ask(sql, values))[0],
       run: async (sql, values = []) => (await ask(sql, values))[0].affectedRows ?? 0
     }
   }
+  /** Where a connection's `autocommit` is off, what the program last read on it has begun a transaction. */
+  const begin = async (session: SqlSession): Promise<void> => {
+    const level = "set transaction isolation level read committed"
+    await session.run(level).catch(async (error) => {
+      if (codeOf(error) !== "ER_CANT_CHANGE_TX_CHARACTERISTICS") throw error
+      // As `start transaction` does by itself.
+      await session.run("commit")
+      await session.run(level)
+    })
+    await session.run("start transaction")
+  }
+  const transaction: SqlDatabase<C>["transaction"] = (work, { lockMs, signal } = {}) =>
+    borrow(async (connection) => {
+      const session = mysqlSession(connection)
+      try {
+        if (lockMs !== undefined)
+          await session.run(`set innodb_lock_wait_timeout = ${Math.ceil(lockMs / 1_000)}`)
+        await begin(session)
+        const result = await unlessAborted(work(connection, session), signal)
+        await session.run("commit")
+        return result
+      } catch (error) {
+        if (signal?.aborted === true || error instanceof StoreUnavailable) connection.destroy()
+        else await session.run("rollback").catch(() => connection.destroy())
+        throw error
+      } finally {
+        // The setting is the connection's, which the program uses for other work, too.
+        if (lockMs !== undefined)
+          await session.run("set innodb_lock_wait_timeout = default").catch(() => undefined)
+      }
+    })
   return {
     dialect: mysqlDialect,
-    rows: (sql, values) => borrow((connection) => mysqlSession(connection).rows(sql, values)),
-    run: (sql, values) => borrow((connection) => mysqlSession(connection).run(sql, values)),
-    transaction: (work, { lockMs, signal } = {}) =>
-      borrow(async (connection) => {
-        const session = mysqlSession(connection)
-        try {
-          if (lockMs !== undefined)
-            await session.run(`set innodb_lock_wait_timeout = ${Math.ceil(lockMs / 1_000)}`)
-          await session.run("set transaction isolation level read committed")
-          await session.run("start transaction")
-          const result = await unlessAborted(work(connection, session), signal)
-          await session.run("commit")
-          return result
-        } catch (error) {
-          if (signal?.aborted === true || error instanceof StoreUnavailable) connection.destroy()
-          else await session.run("rollback").catch(() => connection.destroy())
-          throw error
-        } finally {
-          // The setting is the connection's, which the program uses for other work, too.
-          if (lockMs !== undefined)
-            await session.run("set innodb_lock_wait_timeout = default").catch(() => undefined)
-        }
-      })
+    // Statements alone, too: where `autocommit` is off, nobody else would commit them, and they would read what is old.
+    rows: (sql, values) => transaction((_, session) => session.rows(sql, values)),
+    run: (sql, values) => transaction((_, session) => session.run(sql, values)),
+    transaction
   }
 }
 

@@ -117,6 +117,7 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
   if (code === "40001" || code === "40P01") return "conflict"
   if (code === "55P03") return "locked"
   if (code === "42P01" || code === "42703") return "not-migrated"
+  if (code === "42P07") return "taken"
   // 08: connection; 28: login; 53: resources; 57P: shutdown; 25006: a replica, for now; 3D000: no
   // such database, for now; 42501: no right to a table.
   if (/^(08|28|53|57P|25006|3D000|42501)/.test(code) || connectionCodes.has(code))

@@ -23,6 +23,8 @@ export type SqlTrouble =
   | "unavailable"
   /** The tables are missing or of another version. */
   | "not-migrated"
+  /** What is to be made is there already. */
+  | "taken"
 
 export interface SqlDatabase<Tx> extends SqlSession {
   readonly dialect: SqlDialect
@@ -66,6 +68,8 @@ export interface NewRow {
 /** What differs between databases. */
 export interface SqlDialect {
   readonly name: string
+  /** Fails with StoreUnavailable where the program's connections are such that the store cannot work. */
+  readonly checkSession?: (session: SqlSession) => Promise<void>
   /** An expression: the database's clock at the beginning of the transaction, in ms since 1970. Indexes serve it. */
   readonly nowMs: string
   /** An expression: the database's clock now, in ms since 1970. */

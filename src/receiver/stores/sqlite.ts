@@ -74,6 +74,7 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
   if (!(error instanceof Error)) return undefined
   if (error instanceof StoreUnavailable) return "unavailable"
   if (/no such (table|column)/.test(error.message)) return "not-migrated"
+  if (/ already exists$/.test(error.message)) return "taken"
   const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
   if (code === "SQLITE_BUSY" || code === "SQLITE_LOCKED") return "locked"
   if (typeof code === "string" && /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(code))
