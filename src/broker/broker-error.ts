@@ -55,7 +55,8 @@ export const isNoSuchMessage = ({ cause, code }: BrokerError): boolean =>
 
 /** True if the broker does not let this user make the request. */
 export const isForbidden = ({ cause }: BrokerError): boolean =>
-  cause instanceof Error && cause.cause instanceof PermissionViolationError
+  cause instanceof Error &&
+  [cause, cause.cause].some((one) => one instanceof PermissionViolationError)
 
 /** Runs a request. A rejection becomes a BrokerError that names the operation. */
 export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>

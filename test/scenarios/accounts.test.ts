@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -593,6 +593,38 @@ describe("with the accounts of nats.conf, a backup", () => {
       assert.include(again.out.join("\n"), "Caution: restored")
       const tokens = yield* run("token", "list", ...flagsFor(other, "operator"))
       assert.strictEqual(tokens.code, 0, tokens.err.join("\n"))
+    })
+  )
+
+  scenario("names the users who may make one to another, and leaves no folder behind", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-backup-"))),
+        (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+      )
+      const directory = join(folder, "copy")
+      // Not the story's own broker, on which nobody is to be refused anything.
+      const { url } = yield* Effect.acquireRelease(
+        Effect.promise(() => startWithAccounts()),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const operator = ["--nats", url("operator"), "--access-nats", url("access_operator")]
+      const made = yield* run("init", ...operator)
+      assert.strictEqual(made.code, 0, made.err.join("\n"))
+      for (const [user, access] of [
+        ["worker", "access_backup"],
+        ["console", "access_console"]
+      ] as const) {
+        const flags = ["--nats", url(user), "--access-nats", url(access)]
+        const refused = yield* run("backup", directory, ...flags)
+        assert.strictEqual(refused.code, 1)
+        assert.match(
+          refused.err.join("\n"),
+          /the broker does not let this user make a backup: .*`backup`.*`access_backup`/
+        )
+        assert.notInclude(refused.err.join("\n"), "Violation")
+        assert.deepStrictEqual(yield* Effect.promise(() => readdir(folder)), [], user)
+      }
     })
   )
 })

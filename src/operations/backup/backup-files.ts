@@ -1,8 +1,8 @@
 import { createHash, type Hash } from "node:crypto"
-import { createReadStream } from "node:fs"
-import { type FileHandle, open, readdir, readFile, rename } from "node:fs/promises"
+import { createReadStream, existsSync } from "node:fs"
+import { type FileHandle, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { makeDirectory } from "../../broker/embedded/make-directory.ts"
 import { BackupError, type BackupFile, manifestFile } from "./manifest.ts"
 
@@ -28,8 +28,9 @@ const because = (what: string) => (cause: unknown) => {
 const attempt = <A>(what: string, run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: because(what) })
 
-/** Makes the folder of a backup. Fails if there is something in it. */
+/** Makes the folder of a backup. Fails if there is something in it. Returns whether there was none. */
 export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) {
+  const isNew = !existsSync(directory)
   const found = yield* attempt(`write to ${directory}`, async () => {
     makeDirectory(directory, directoryMode)
     return await readdir(directory)
@@ -42,7 +43,12 @@ export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) 
     return yield* new BackupError({
       message: `${directory} is not empty; it may hold a backup that was interrupted: give another folder, or remove what is in it`
     })
+  return isNew
 })
+
+/** Removes the folder of a backup that was not made, where nothing is in it. */
+export const removeIfEmpty = (directory: string): Effect.Effect<void> =>
+  Effect.promise(() => rmdir(directory).catch(() => undefined))
 
 /** A file under way. Its bytes are on disk once it is closed. */
 export class BackupWriter {
@@ -101,7 +107,12 @@ export const writeBackupFile = <A, E, R>(
       const written = yield* attempt(`write ${name}`, () => writer.close(name))
       return { ...written, filled }
     }),
-    (file) => Effect.promise(() => file.close())
+    (file, exit) =>
+      Effect.promise(async () => {
+        await file.close()
+        // A part of a copy is of no use.
+        if (Exit.isFailure(exit)) await rm(join(directory, name), { force: true })
+      })
   )
 
 /** Writes the manifest, which makes a backup of what is in its folder. */

@@ -3,6 +3,7 @@ import type { StreamState } from "@nats-io/jetstream"
 import { Clock, Effect } from "effect"
 import { requireAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
+import { BrokerError, isForbidden } from "../../broker/broker-error.ts"
 import { readInstallation } from "../../broker/installation.ts"
 import {
   type Layout,
@@ -12,7 +13,7 @@ import {
   storedFormat
 } from "../../broker/installed.ts"
 import type { Names } from "../../domain/names.ts"
-import { makeBackupFolder, writeManifest } from "./backup-files.ts"
+import { makeBackupFolder, removeIfEmpty, writeManifest } from "./backup-files.ts"
 import { type BackupStep, Copies, stateOf } from "./copies.ts"
 import { BackupError, type Manifest, manifestText } from "./manifest.ts"
 
@@ -39,18 +40,36 @@ export interface BackupOptions {
  * 4. The events, so that the history names none that is not there; then what the history is not
  *    compared with, or brings up to date by itself.
  */
-export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
+export const backUp = Effect.fnUntraced(
+  function* (options: BackupOptions) {
+    const { directory } = options
+    const layout = yield* readLayout
+    yield* requireAccess
+    if ((yield* readInstalled).tenants?.length)
+      return yield* new BackupError({
+        message:
+          "tenants of this installation have streams in accounts of their own, which a backup from here would lack: back up the broker's disks instead"
+      })
+    const isNew = yield* makeBackupFolder(directory)
+    return yield* copyAll(options, layout).pipe(
+      Effect.onError(() => (isNew ? removeIfEmpty(directory) : Effect.void))
+    )
+  },
+  Effect.catchIf(
+    (error) => error instanceof BrokerError && isForbidden(error),
+    () =>
+      new BackupError({
+        message:
+          "the broker does not let this user make a backup: of the users of nats.conf, `backup` or `operator` may, with `access_backup` or `access_operator` in NATS_ACCESS_URL"
+      })
+  )
+)
+
+/** Copies all streams into the folder of a backup. */
+const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Layout) {
   const { directory, tell, version } = options
   const { consumerInfo, names, server } = yield* Broker
-  const layout = yield* readLayout
-  yield* requireAccess
-  if ((yield* readInstalled).tenants?.length)
-    return yield* new BackupError({
-      message:
-        "tenants of this installation have streams in accounts of their own, which a backup from here would lack: back up the broker's disks instead"
-    })
   const { epoch, isAccessApart = false } = (yield* readLayoutRecord).record
-  yield* makeBackupFolder(directory)
   const startedAt = yield* Clock.currentTimeMillis
   const { ack_floor } = yield* consumerInfo(
     "look how far routing is",
