@@ -19,7 +19,7 @@ export class ApiFailed extends Schema.TaggedError<ApiFailed>()("ApiFailed", {
 }) {}
 
 /** How long an API may take for one answer, ms. */
-const answerWithinMs = 30_000
+const usualAnswerWithinMs = 30_000
 /** Bytes of one answer: it is a page of a list, and in memory as a whole. */
 const maxAnswerBytes = 16 * 1024 * 1024
 /** How often a request is sent that fails for what may pass. */
@@ -44,6 +44,8 @@ export interface ApiOptions {
   readonly perSecond: number
   /** (Default: 1 s) */
   readonly firstPauseMs?: number | undefined
+  /** How long it may take for one answer. (Default: 30 s) */
+  readonly answerWithinMs?: number | undefined
   /** Hears, in one sentence, what a request waits for that takes seconds, and for how long. */
   readonly onWait?: ((text: string) => Effect.Effect<void>) | undefined
 }
@@ -181,10 +183,12 @@ const refusedText = ({ status }: Answered): string =>
 /** An issuer that is not known here: an authority of the operator's own, or a chain that is not sent. */
 const unknownIssuer = /^(UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
+const isSilence = (error: unknown): boolean =>
+  error instanceof Error && error.name === "TimeoutError"
+
 /** Why a request was not answered, in a few words. */
-const whyOf = (error: unknown): string => {
-  if (error instanceof Error && error.name === "TimeoutError")
-    return `no answer within ${answerWithinMs / 1_000} s`
+const whyOf = (error: unknown, answerWithinMs: number): string => {
+  if (isSilence(error)) return `no answer within ${answerWithinMs / 1_000} s`
   const { class: kind, message } = failureOf(error, false)
   if (kind === "handshake") return message
   if (kind === "certificate")
@@ -199,7 +203,13 @@ const roundedMs = (ms: number): number => Math.max(1, Math.round(ms / 1_000)) * 
 
 /** Makes what asks an API, at most so often. */
 export const makeApi = (options: ApiOptions): Api => {
-  const { firstPauseMs = usualFirstPauseMs, onWait = Effect.logDebug, perSecond, title } = options
+  const {
+    answerWithinMs = usualAnswerWithinMs,
+    firstPauseMs = usualFirstPauseMs,
+    onWait = Effect.logDebug,
+    perSecond,
+    title
+  } = options
   let nextAt = timers.monotonicMs()
   /** Waits until the next request may be sent. */
   const turn = Effect.suspend(() => {
@@ -236,9 +246,13 @@ export const makeApi = (options: ApiOptions): Api => {
     Math.min(firstPauseMs * 2 ** (tries - 1), maxPauseMs)
   /** @param drawn from 0 to 1. */
   const pauseOf = (tries: number, drawn: number): number => plainPauseMs(tries) * (0.75 + drawn / 2)
-  /** Says what the next try waits for, ms, and when the last one is, as far as that is known. */
-  const waiting = (why: string, tries: number, pauseMs: number): string => {
-    let restMs = pauseMs
+  /**
+   * Says what the next try waits for, ms, and when the last one is, as far as that is known.
+   *
+   * @param eachMs how long each try may take.
+   */
+  const waiting = (why: string, tries: number, pauseMs: number, eachMs: number): string => {
+    let restMs = pauseMs + (maxTries - tries) * eachMs
     for (let next = tries + 1; next < maxTries; next++) restMs += plainPauseMs(next)
     const nextText = spanText(roundedMs(pauseMs))
     const left = maxTries - tries
@@ -258,6 +272,7 @@ export const makeApi = (options: ApiOptions): Api => {
       const result = yield* answered(request, authorization)
       let why: string
       let pauseMs = pauseOf(tries, yield* Random.next)
+      let eachMs = 0
       if (result._tag === "Failure") {
         const error = result.failure
         if (error instanceof ApiFailed) return yield* error
@@ -265,7 +280,11 @@ export const makeApi = (options: ApiOptions): Api => {
           return yield* new ApiFailed({
             message: `nothing is sent to ${new URL(options.url).host}: ${error.message}; if it is meant, allow its network`
           })
-        why = `${title} cannot be reached: ${whyOf(error)}`
+        why = `${title} cannot be reached: ${whyOf(error, answerWithinMs)}`
+        // It does not pass by itself.
+        if (failureOf(error, false).class === "certificate")
+          return yield* new ApiFailed({ message: why })
+        if (isSilence(error)) eachMs = answerWithinMs
       } else {
         const answer = result.success
         const { status } = answer
@@ -288,7 +307,7 @@ export const makeApi = (options: ApiOptions): Api => {
       if (tries === maxTries)
         return yield* new ApiFailed({ message: `${why}; it was asked ${tries} times` })
       if (timers.monotonicMs() - askedAt + pauseMs > silentPausesMs)
-        yield* onWait(waiting(why, tries, pauseMs))
+        yield* onWait(waiting(why, tries, pauseMs, eachMs))
       yield* Effect.sleep(pauseMs)
     }
   })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { Agent } from "undici"
 import { agent } from "../../src/delivery/http/connector.ts"
 import { refusalOf } from "../../src/policy/address.ts"
@@ -30,6 +30,7 @@ const answering = Effect.fnUntraced(function* (
       })
   })
   return {
+    client,
     heard,
     server,
     ask: api.ask({ path: "/v1/events?limit=1" }, { authorization: "Bearer k" })
@@ -96,7 +97,8 @@ describe("an API", () => {
       const said = yield* saidBy(own.url)
       assert.match(
         said,
-        /: self.signed certificate \(an authority .* NODE_EXTRA_CA_CERTS\); it was/
+        /: self.signed certificate \(an authority .* NODE_EXTRA_CA_CERTS\)$/,
+        "it was asked once: this does not pass by itself"
       )
       assert.notInclude(said, "--use-system-ca")
     }).pipe(Effect.scoped)
@@ -110,6 +112,24 @@ describe("an API", () => {
       assert.deepStrictEqual(heard, [
         "Stripe answers 429: slowly; next try in 3 s, 4 tries left within 3 s"
       ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("counts how long it may be silent at each try that is left", () =>
+    Effect.gen(function* () {
+      const { client, server } = yield* answering([{ hangs: true }])
+      const waits = yield* Deferred.make<string>()
+      const api = makeApi({
+        ...{ title: "Stripe", url: server.url, agent: client, perSecond: 1_000 },
+        answerWithinMs: 1_500,
+        onWait: (text) => Deferred.succeed(waits, text)
+      })
+      yield* Effect.forkScoped(Effect.exit(api.ask({ path: "/" }, {})))
+      // Pauses of 31 s, and 5 tries of 1.5 s.
+      assert.match(
+        yield* Deferred.await(waits),
+        /no answer within 1\.5 s; next try in 1 s, 5 tries left within (38|39) s$/
+      )
     }).pipe(Effect.scoped)
   )
 
