@@ -1,8 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
-import { Option, Result } from "effect"
+import { Clock, Effect, Option, Result } from "effect"
 import { Flag } from "effect/cli"
+import { timeText } from "../../domain/timestamp.ts"
 import type { ListenRefused } from "../../metrics/listen.ts"
 import { Refused } from "../refused.ts"
 import { textFlag } from "./shared.ts"
@@ -100,3 +101,26 @@ export const readTls = (
     [certificate, secret].flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
   )
 }
+
+/** A certificate that ends within this time, ms, is renewed soon, unless it lasts for days alone. */
+const soonMs = 7 * 86_400_000
+
+/** Returns what is wrong at this time with a certificate that a server can use all the same. */
+export const certificateWarning = (cert: string, now: number): string | undefined => {
+  const { validFrom, validTo } = new X509Certificate(cert)
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
+  if (now < from)
+    return `the certificate of --tls-cert is valid from ${timeText(from)}: until then clients refuse it`
+  if (now >= to)
+    return `the certificate of --tls-cert ended at ${timeText(to)}: clients refuse it; renew it and start again`
+  return to - now < Math.min(soonMs, (to - from) / 3)
+    ? `the certificate of --tls-cert ends at ${timeText(to)}: renew it and start again before`
+    : undefined
+}
+
+/** Warns of a certificate that clients refuse, or will soon. */
+export const warnOfCertificate = Effect.fnUntraced(function* (tls: Tls | undefined) {
+  if (tls === undefined) return
+  const warning = certificateWarning(tls.cert, yield* Clock.currentTimeMillis)
+  if (warning !== undefined) yield* Effect.logWarning(warning)
+})

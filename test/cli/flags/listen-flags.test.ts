@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Result } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
-import { readTls } from "../../../src/cli/flags/listen-flags.ts"
+import { certificateWarning, readTls } from "../../../src/cli/flags/listen-flags.ts"
 import { selfSigned } from "../../kit/receiver.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "petrel-tls-flags-"))
@@ -44,5 +44,15 @@ describe("--tls-cert and --tls-key", () => {
     const broken = own.cert.replace(/\n.*\n/, "\n!\n")
     const chain = file("broken.crt", `${own.cert}\n${broken}`)
     assert.match(`${problem(chain, key)}`, /broken\.crt has a certificate that cannot be read/)
+  })
+
+  it("have a warning where clients refuse the certificate, or will soon", () => {
+    const { cert } = selfSigned("IP:127.0.0.1")
+    const [hour, now] = [3_600_000, Date.now()]
+    const at = (hours: number) => certificateWarning(cert, now + hours * hour)
+    assert.match(`${at(-1)}`, /valid from \d{4}-\S+Z: until then clients refuse it$/)
+    assert.isUndefined(at(1), "it lasts for two days, and is in its first")
+    assert.match(`${at(40)}`, /ends at \d{4}-\S+Z: renew it and start again before$/)
+    assert.match(`${at(50)}`, /ended at \d{4}-\S+Z: clients refuse it/)
   })
 })

@@ -15,7 +15,13 @@ import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/remote-log.ts"
-import { listenFlag, notListening, readTls, tlsFlags } from "../../flags/listen-flags.ts"
+import {
+  listenFlag,
+  notListening,
+  readTls,
+  tlsFlags,
+  warnOfCertificate
+} from "../../flags/listen-flags.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
 import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
@@ -239,6 +245,7 @@ export const console = Command.make(
       return yield* refusal([
         `--cors-origin ${wrong[0]} is no origin: name one as browsers do, such as https://app.example.com, with its port if it has one, without a path, and without *`
       ])
+    yield* warnOfCertificate(tls.success)
     const corsOrigins = origins.flatMap(([, origin]) => origin ?? [])
     const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(

@@ -7,7 +7,13 @@ import { serveGateway } from "../../../intake/gateway/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/listen.ts"
 import { reconcileBySchedule } from "../../../reconcile/schedule.ts"
 import { apiNetworkFlag, readApiNetworks } from "../../flags/api-flags.ts"
-import { listenFlag, notListening, readTls, tlsFlags } from "../../flags/listen-flags.ts"
+import {
+  listenFlag,
+  notListening,
+  readTls,
+  tlsFlags,
+  warnOfCertificate
+} from "../../flags/listen-flags.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { isSet } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
@@ -38,6 +44,7 @@ export const ingest = Command.make(
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
     const networks = yield* readApiNetworks(allowNetwork)
+    yield* warnOfCertificate(tls.success)
     const serve = Effect.gen(function* () {
       setCollector(heapGrowthPercent)
       yield* requireEventsOfIntake
