@@ -300,7 +300,7 @@ class Assignment<E, R> {
       if (handed === "unanswered") {
         if (withheld.unanswered(partition, holder.worker))
           yield* Effect.logWarning(
-            "a worker does not hand a partition over: its version is older, or its user or this one may not use the subjects of hand-overs (nats.conf); the partition stays there until that worker stops",
+            "a worker does not hand a partition over: it has just died, and the partition moves by itself; or its version is older, or its user or this one may not use the subjects of hand-overs (nats.conf), and the partition stays there until that worker stops",
             { partition, owner: holder.worker }
           )
         return false

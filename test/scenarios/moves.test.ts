@@ -95,7 +95,9 @@ describe.concurrent("a partition that moves between live workers", () => {
           notices.some(
             ({ code, text }) =>
               code === "hand-over-unanswered" &&
-              /^w2 gets no answer when it asks w1 for partitions .* older version/.test(text)
+              /^w2 gets no answer when it asks w1 for partitions .* has just died, .* older version/.test(
+                text
+              )
           )
         )
         yield* eventually(

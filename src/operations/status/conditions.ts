@@ -206,7 +206,7 @@ export const withheldText = (
   owner: string,
   all: ReadonlyArray<{ readonly partition: number }>
 ): string =>
-  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: ${plainText(owner)} runs an older version, or the broker's user of one of them may not use the subjects of hand-overs (nats.conf); what is there is delivered, and moves when ${plainText(owner)} stops`
+  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: ${plainText(owner)} has just died, so that they move within ${spanText(defaultTtl)}, or runs an older version, or the broker's user of one of them may not use the subjects of hand-overs (nats.conf); while ${plainText(owner)} lives, what is there is delivered, and moves when it stops`
 
 /** Returns the conditions of the workers and their partitions. */
 export const workerConditions = (survey: Survey): Conditions => {
