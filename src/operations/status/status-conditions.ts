@@ -154,7 +154,7 @@ const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => 
   return conditionIf(
     lost > 0,
     "endpoints-lost",
-    `somebody took ${plural(lost, "endpoint")} out of the bucket of endpoints with another tool, or removed it as a whole: events wait for ${lost === 1 ? "it" : "them"} as soon as a worker starts or connects again. Run \`petrel rebuild endpoints\`, which makes ${lost === 1 ? "it" : "them"} again from the history`
+    `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} not there, so events wait to be routed: run \`petrel rebuild endpoints\``
   )
 }
 
