@@ -120,6 +120,28 @@ export const bundledAlone = (name: string, path: string) => generate({ [name]: p
 
 type Pieces = ReadonlyArray<Awaited<ReturnType<typeof generate>>[number]>
 
+/** A trace through the code of packages alone does not lead to a source of Petrel. */
+const isOfPackages = (piece: Pieces[number]): boolean =>
+  piece.type === "chunk" && piece.moduleIds.every((id) => id.includes("/node_modules/"))
+
+/** Leaves out the maps of chunks that have nothing of Petrel's own. */
+const withoutForeignMaps = (pieces: Pieces) => {
+  const foreign = new Set(pieces.filter(isOfPackages).map(({ fileName }) => `${fileName}.map`))
+  return pieces
+    .filter(({ fileName }) => !foreign.has(fileName))
+    .map((piece) => {
+      const { fileName } = piece
+      if (piece.type !== "chunk") return { fileName, content: piece.source }
+      const isMapped = !foreign.has(`${fileName}.map`)
+      return {
+        fileName,
+        content: isMapped
+          ? piece.code
+          : piece.code.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n")
+      }
+    })
+}
+
 /** The command that everything of a package is started with. */
 const command = "petrel.js"
 
@@ -129,12 +151,10 @@ const command = "petrel.js"
  */
 export const writeBundle = async (pieces: Pieces, folder: string): Promise<void> => {
   await mkdir(folder, { recursive: true })
-  for (const piece of pieces)
-    await writeFile(
-      join(folder, piece.fileName),
-      piece.type === "chunk" ? piece.code : piece.source,
-      { mode: piece.fileName === command ? 0o755 : 0o644 }
-    )
+  for (const { content, fileName } of withoutForeignMaps(pieces))
+    await writeFile(join(folder, fileName), content, {
+      mode: fileName === command ? 0o755 : 0o644
+    })
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [join(folder, command), "openapi"],
