@@ -198,7 +198,8 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   // On an older server everything but the intake works.
   const options = { ...asked, intake: asked.intake && isSourceable }
   const losses = isComplete ? lossesOf(names, options.partitions) : new Map<string, string>()
-  const beyond = isComplete ? beyondRemoved(yield* Clock.currentTimeMillis) : 0
+  const now = yield* Clock.currentTimeMillis
+  const beyondOf = (isOfPartition: boolean) => (isComplete ? beyondRemoved(now, isOfPartition) : 0)
   const all = wanted(names, options, maxPayload)
   const access = yield* AccessBroker
   const isApart = ({ stream }: StreamSpec) => access !== undefined && isOfAccess(names, stream.name)
@@ -227,8 +228,10 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
       ({ stream }) => releaseSubjects(stream),
       { discard: true }
     )
-  const own = yield* ensureAll(items, (stream) => (losses.has(stream) ? beyond : 0))
-  yield* noteLayout(options, beyond, access !== undefined)
+  const own = yield* ensureAll(items, (stream) =>
+    losses.has(stream) ? beyondOf(names.partitionIn(stream) !== undefined) : 0
+  )
+  yield* noteLayout(options, beyondOf(true), access !== undefined)
   yield* noteInstallation
   const made = [...apart, ...theirs, ...own].map((change): Change => {
     const lost = losses.get(change.what.replace(/^stream /, ""))

@@ -7,8 +7,19 @@ import type { Names } from "../domain/names.ts"
  */
 const sequencesPerMs = 16
 
-/** Returns a sequence above all that a stream which was removed can have reached. */
-export const beyondRemoved = (nowMs: number): number => Math.floor(nowMs) * sequencesPerMs
+/**
+ * The same for streams of partitions, which take fewer: places in them have entries (`slotOf`), for
+ * which a double has room up to the sequence 2^44, which this reaches in 2109.
+ */
+const sequencesPerMsOfPartitions = 4
+
+/**
+ * Returns a sequence above all that a stream which was removed can have reached.
+ *
+ * @param isOfPartition whether it is a partition's queue or backlog.
+ */
+export const beyondRemoved = (nowMs: number, isOfPartition = false): number =>
+  Math.floor(nowMs) * (isOfPartition ? sequencesPerMsOfPartitions : sequencesPerMs)
 
 /**
  * A gap of more sequences than any stream stores: the stream was removed and made again

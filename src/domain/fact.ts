@@ -107,7 +107,8 @@ const entriesPerSequence = 512
 
 /**
  * Returns a place as one number, in the order of the stream: the sequence, and each entry of its
- * message 1/512 further. Tables of what is known of a stream's deliveries have it as their key.
+ * message 1/512 further. Tables of what is known of a stream's deliveries have it as their key. Exact
+ * for sequences below 2^44.
  */
 export const slotOf = ({ entry = 0, seq }: Pick<Place, "entry" | "seq">): number =>
   seq + entry / entriesPerSequence

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest"
+import { beyondRemoved } from "../../src/broker/losses.ts"
 import type { DeliveryReference } from "../../src/domain/backlog-message.ts"
 import {
   backlogEntriesIn,
@@ -119,7 +120,10 @@ test("a label comes back as it was; a message of an older version has none", () 
 test.each([
   { stream: "PETREL_BACKLOG_1", seq: 12, at: begun },
   { stream: "PETREL_BACKLOG_1", seq: 12, at: begun, entry: 1 },
-  { stream: "PETREL_BACKLOG_1", seq: 2 ** 40, at: begun, entry: 256 }
+  { stream: "PETREL_BACKLOG_1", seq: 2 ** 40, at: begun, entry: 256 },
+  // Where a backlog that was removed begins again, a hundred years from now at the latest.
+  { stream: "PETREL_BACKLOG_1", seq: beyondRemoved(begun, true) + 1, at: begun, entry: 3 },
+  { stream: "PETREL_BACKLOG_1", seq: beyondRemoved(Date.UTC(2109), true), at: begun, entry: 255 }
 ])("the place of %j has a name and a slot, and comes back from both", (place) => {
   expect(readPlace(placeName(place))).toEqual(place)
   const { entry, seq } = placeOfSlot(slotOf(place))

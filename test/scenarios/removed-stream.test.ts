@@ -11,6 +11,7 @@ import { readStatus } from "../../src/operations/status/status-report.ts"
 import { run } from "../cli/in-process.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
+  backlogged,
   endpoint,
   eventually,
   history,
@@ -149,6 +150,31 @@ describe.concurrent("a stream that somebody removed", () => {
       const { judgement } = yield* audit({})
       const kinds = judgement.problems.list.map(({ kind }) => kind)
       assert.notInclude(kinds, "event-lost")
+    })
+  )
+
+  scenario("and was a backlog loses nothing of what comes once init made it again", (place) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ maxAttempts: 100, window: "1 hour" }),
+        circuit: { failures: 1, coolDown: "1 second", maxCoolDown: "1 second" }
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("first")
+      yield* facts.count("circuit-opened", 1)
+      for (const index of [0, 1]) yield* remove(names.backlog(index))
+      assert.strictEqual((yield* run("init", ...flagsOf(place))).code, 0)
+      yield* publishMany(40, "later")
+      yield* eventually(backlogged, (waiting) => waiting >= 40)
+      hook.answer({ status: 200 })
+      yield* facts.until((all) => {
+        const later = all.filter(({ kind, type }) => kind === "delivered" && type === "later")
+        return new Set(later.map(({ event }) => event)).size === 40
+      })
     })
   )
 
