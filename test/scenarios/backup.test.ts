@@ -124,7 +124,8 @@ const idOf = ({ headers }: Received) => `${headers["webhook-id"]}`
 const numberOf = (request: Received) => Number(idOf(request).split("-").at(-1))
 
 const problems = Effect.map(audit({}), ({ cautions, judgement }) => ({
-  list: judgement.problems.list,
+  // As texts, since a failure shows no more of an object than its first field.
+  list: judgement.problems.list.map((problem) => JSON.stringify(problem)),
   tally: judgement.tally,
   cautions: cautions.filter(({ kind }) => kind === "restored")
 }))
