@@ -1,4 +1,4 @@
-import type { ConsumerConfig, ConsumerInfo } from "@nats-io/jetstream"
+import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
@@ -39,20 +39,6 @@ export const deliverConsumer = (names: Names, index: number, ackWait: number): W
   max_ack_pending: maxAckPending,
   max_deliver: -1
 })
-
-/**
- * Returns the fields of a consumer that somebody has changed with another tool, and by which it hands
- * out too little.
- */
-export const restrictionsOfConsumer = (
-  { config, paused }: Pick<ConsumerInfo, "config" | "paused">,
-  wanted: WantedConsumer
-): ReadonlyArray<string> => [
-  ...(paused === true ? ["pause_until"] : []),
-  ...(config.filter_subject === wanted.filter_subject ? [] : ["filter_subject"]),
-  ...((config.filter_subjects ?? []).length === 0 ? [] : ["filter_subjects"]),
-  ...((config.max_deliver ?? -1) > 0 ? ["max_deliver"] : [])
-]
 
 /** Where a new consumer begins: after a sequence, 0 for the first message. */
 export const startAfter = (seq: number): Partial<ConsumerConfig> =>

@@ -12,7 +12,7 @@ import {
 } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import type { WantedConsumer } from "./consumers.ts"
-import { restrictionsOfConsumer, startAfter } from "./consumers.ts"
+import { startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
   findPartitions,
@@ -25,6 +25,11 @@ import {
 import { madeAgain, notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
 import { checkReservations, untilReported } from "./reservation.ts"
+import {
+  lastingRestrictionsOf,
+  restrictionsOfConsumer,
+  restrictionsOfStream
+} from "./restrictions.ts"
 import { readPosition } from "./router-position.ts"
 import { keepingRestarts, repairSources } from "./sources/restart.ts"
 import {
@@ -35,14 +40,7 @@ import {
   releaseSubjects
 } from "./tenant-streams.ts"
 import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
-import {
-  isOfAccess,
-  lastingRestrictionsOf,
-  minMaxPayloadBytes,
-  restrictionsOfStream,
-  tenantStream,
-  wanted
-} from "./topology.ts"
+import { isOfAccess, minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
 export interface Change {

@@ -5,7 +5,8 @@ import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { consumerNotFound, streamNotFound } from "./broker-error.ts"
 import type { WantedConsumer } from "./consumers.ts"
-import { restrictionsOfConsumer, routerConsumer } from "./consumers.ts"
+import { routerConsumer } from "./consumers.ts"
+import { restrictionsOfConsumer } from "./restrictions.ts"
 
 /** How long a stream's leader may take to report its state. */
 export const leaderAnswerMs = "2 seconds"

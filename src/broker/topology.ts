@@ -120,53 +120,9 @@ const unlimited = {
   max_msg_size: -1
 } as const
 
-const limits = ["max_age", "max_bytes", "max_msgs", "max_msgs_per_subject", "max_msg_size"] as const
-
 /** True for a stream that is closed while a restore makes it, or its subjects move to another one. */
 export const isClosed = (name: string, subjects: ReadonlyArray<string> = []): boolean =>
   subjects.join().endsWith(`.removed.${name}`)
-
-const subjectsText = ({ subjects = [] }: Pick<WantedStream, "subjects">): string =>
-  subjects.toSorted().join()
-
-/** Refusals of a stream that the broker does not undo. */
-const lasting = ["sealed", "deny_delete", "deny_purge"] as const
-
-/** True for a field of a stream by which it refuses something for good. */
-export const isLasting = (field: string): boolean => lasting.some((one) => one === field)
-
-/** Returns what somebody has made a stream refuse for good with another tool. */
-export const lastingRestrictionsOf = (
-  config: WantedStream,
-  wanted: WantedStream
-): ReadonlyArray<string> =>
-  config.sealed === true
-    ? ["sealed"]
-    : lasting.filter((field) => config[field] === true && wanted[field] !== true)
-
-/** Fields of a stream whose other value drops, refuses or hides something. */
-const exact = ["discard", "retention", "republish", "allow_direct"] as const
-
-const isSame = (one: unknown, other: unknown): boolean =>
-  JSON.stringify(one) === JSON.stringify(other)
-
-/**
- * Returns the fields of a stream that somebody has changed with another tool, and by which it drops or
- * refuses what it should keep, or stores it where nobody looks.
- */
-export const restrictionsOfStream = (
-  config: WantedStream,
-  wanted: WantedStream
-): ReadonlyArray<string> => {
-  const sources = new Set(config.sources?.map(({ name }) => name))
-  return [
-    ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
-    ...exact.filter((field) => Boolean(wanted[field]) && !isSame(config[field], wanted[field])),
-    ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ? ["sources"] : []),
-    ...(config.subject_transform === undefined ? [] : ["subject_transform"]),
-    ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
-  ]
-}
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
 export interface StreamSpec {

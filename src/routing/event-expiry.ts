@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { restrictionsOfConsumer, routerConsumer } from "../broker/consumers.ts"
+import { routerConsumer } from "../broker/consumers.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import { ageLimitMs, clockOf } from "../broker/kept-since.ts"
+import { restrictionsOfConsumer } from "../broker/restrictions.ts"
 import { notePosition } from "../broker/router-position.ts"
 import { firstSince } from "../broker/scan.ts"
 

@@ -7,6 +7,7 @@ import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer } from "../../broker/consumers.ts"
 import { readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
+import { lastingRestrictionsOf, restrictionsOfStream } from "../../broker/restrictions.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/record.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
@@ -19,14 +20,7 @@ import {
   surveyEvents
 } from "../../broker/survey-streams.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
-import {
-  defaultTopology,
-  isClosed,
-  isOfAccess,
-  lastingRestrictionsOf,
-  restrictionsOfStream,
-  wanted
-} from "../../broker/topology.ts"
+import { defaultTopology, isClosed, isOfAccess, wanted } from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"

@@ -110,7 +110,7 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
 const nowMs =
   "timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', utc_timestamp(3)) div 1000"
 
-/** Text that the charset of the pool's connections lacks would be stored and read as question marks, without an error. */
+/** Text with letters that the charset of the pool's connections does not have would be stored and read as question marks, without an error. */
 const checkSession: SqlDialect["checkSession"] = async (session) => {
   const [row] = await session.rows(
     "select @@character_set_client as sent, @@character_set_results as brought"
@@ -118,7 +118,7 @@ const checkSession: SqlDialect["checkSession"] = async (session) => {
   const other = [row?.sent, row?.brought].find((charset) => charset !== "utf8mb4")
   if (other !== undefined)
     throw new StoreUnavailable(
-      `MySQL: the connections of the pool have the charset ${other}, which lacks letters: make the pool with \`charset: "utf8mb4"\``
+      `MySQL: the connections of the pool have the charset ${other}, which does not have all letters: make the pool with \`charset: "utf8mb4"\``
     )
 }
 

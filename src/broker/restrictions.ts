@@ -1,0 +1,66 @@
+import type { ConsumerInfo } from "@nats-io/jetstream"
+import type { WantedConsumer } from "./consumers.ts"
+import type { WantedStream } from "./topology.ts"
+
+/*
+ * What somebody has changed with another tool, so that a stream loses something, or a consumer holds
+ * it back.
+ */
+
+const limits = ["max_age", "max_bytes", "max_msgs", "max_msgs_per_subject", "max_msg_size"] as const
+
+const subjectsText = ({ subjects = [] }: Pick<WantedStream, "subjects">): string =>
+  subjects.toSorted().join()
+
+/** Refusals of a stream that the broker does not undo. */
+const lasting = ["sealed", "deny_delete", "deny_purge"] as const
+
+/** True for a field of a stream by which it refuses something for good. */
+export const isLasting = (field: string): boolean => lasting.some((one) => one === field)
+
+/** Returns what somebody has made a stream refuse for good with another tool. */
+export const lastingRestrictionsOf = (
+  config: WantedStream,
+  wanted: WantedStream
+): ReadonlyArray<string> =>
+  config.sealed === true
+    ? ["sealed"]
+    : lasting.filter((field) => config[field] === true && wanted[field] !== true)
+
+/** Fields of a stream whose other value drops, refuses or hides something. */
+const exact = ["discard", "retention", "republish", "allow_direct"] as const
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
+
+/**
+ * Returns the fields of a stream that somebody has changed with another tool, and by which it drops or
+ * refuses what it should keep, or stores it where nobody looks.
+ */
+export const restrictionsOfStream = (
+  config: WantedStream,
+  wanted: WantedStream
+): ReadonlyArray<string> => {
+  const sources = new Set(config.sources?.map(({ name }) => name))
+  return [
+    ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
+    ...exact.filter((field) => Boolean(wanted[field]) && !isSame(config[field], wanted[field])),
+    ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ? ["sources"] : []),
+    ...(config.subject_transform === undefined ? [] : ["subject_transform"]),
+    ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
+  ]
+}
+
+/**
+ * Returns the fields of a consumer that somebody has changed with another tool, and by which it hands
+ * out too little.
+ */
+export const restrictionsOfConsumer = (
+  { config, paused }: Pick<ConsumerInfo, "config" | "paused">,
+  wanted: WantedConsumer
+): ReadonlyArray<string> => [
+  ...(paused === true ? ["pause_until"] : []),
+  ...(config.filter_subject === wanted.filter_subject ? [] : ["filter_subject"]),
+  ...((config.filter_subjects ?? []).length === 0 ? [] : ["filter_subjects"]),
+  ...((config.max_deliver ?? -1) > 0 ? ["max_deliver"] : [])
+]
