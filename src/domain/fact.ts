@@ -105,10 +105,13 @@ export const readPlace = (name: string): Place | undefined => {
 /** Entries are parts of a sequence: a message has fewer of them than this. */
 const entriesPerSequence = 512
 
+/** The first sequence of which a double has no room for all entries: their slots are not exact. */
+export const firstInexactSequence = 2 ** 44
+
 /**
  * Returns a place as one number, in the order of the stream: the sequence, and each entry of its
  * message 1/512 further. Tables of what is known of a stream's deliveries have it as their key. Exact
- * for sequences below 2^44.
+ * below {@link firstInexactSequence}.
  */
 export const slotOf = ({ entry = 0, seq }: Pick<Place, "entry" | "seq">): number =>
   seq + entry / entriesPerSequence

@@ -1,11 +1,15 @@
 import type { StreamInfo } from "@nats-io/jetstream"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
+import { countSince } from "../../broker/survey-streams.ts"
 import { readValues, type StoredValue } from "../../broker/values.ts"
 import { type GatewayReport, gatewayReportsIn } from "../../cluster/gateway-reports.ts"
 import { type OutboxReport, outboxReportsIn } from "../../cluster/outbox-reports.ts"
 import { type ReconcileReport, reconcileReportsIn } from "../../cluster/reconcile-reports.ts"
+import { type Fact, factResult } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { decodeFact } from "../../history/delivery-facts.ts"
 
 /** What comes in from outside, and who takes it in. */
 export interface IncomingSurvey extends IntakeSurvey {
@@ -52,4 +56,25 @@ export const surveyIncoming = Effect.fnUntraced(function* (
     reconciled: reconcileReportsIn(workers),
     oldestAt: first?.time.getTime() ?? null
   } satisfies IncomingSurvey
+})
+
+/** Events that were stored on subjects from which no plan can be made: nobody gets them. */
+export interface UnroutableSurvey {
+  readonly count: number
+  readonly last: Pick<Fact, "at" | "event" | "reason" | "tenant">
+}
+
+/** Surveys the unroutable events since a time, ms since the epoch; undefined if there are none. */
+export const surveyUnroutable = Effect.fnUntraced(function* (since: number) {
+  const { names, readMessage } = yield* Broker
+  const kind = "unroutable"
+  const subject = names.subjects.fact("*", nobody, factResult(kind), kind)
+  const found = yield* readMessage("look for unroutable events", names.history, {
+    last_by_subj: subject
+  })
+  if (found === null || found.time.getTime() < since) return undefined
+  const last = Option.getOrUndefined(decodeFact(found.string()))
+  if (last === undefined) return undefined
+  const count = Math.max(1, (yield* countSince(names.history, since, subject)) ?? 1)
+  return { count, last } satisfies UnroutableSurvey
 })

@@ -5,7 +5,7 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer } from "../../broker/consumers.ts"
-import { readInstallation, TopologyError } from "../../broker/installed.ts"
+import { type LayoutRecord, readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { lastingRestrictionsOf, restrictionsOfStream } from "../../broker/restrictions.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
@@ -19,7 +19,6 @@ import {
   lookAtStreams,
   surveyEvents
 } from "../../broker/survey-streams.ts"
-import type { TopologyOptions } from "../../broker/topology.ts"
 import { defaultTopology, isClosed, isOfAccess, wanted } from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
@@ -30,6 +29,7 @@ import type { Present } from "../../cluster/roster.ts"
 import { presentIn, type Roster, readWorkersBucket } from "../../cluster/roster.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"
 import { deliverySubject, isSchedule } from "../../domain/delivery.ts"
+import { firstInexactSequence } from "../../domain/fact.ts"
 import type {
   DeadLetterCounts,
   Filled,
@@ -47,7 +47,8 @@ import { timers } from "../../time/timers.ts"
 import { deadLetterUseIn } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
-import { type IncomingSurvey, surveyIncoming } from "./survey-incoming.ts"
+import type { IncomingSurvey, UnroutableSurvey } from "./survey-incoming.ts"
+import { surveyIncoming, surveyUnroutable } from "./survey-incoming.ts"
 import type { RoomSurvey } from "./survey-storage.ts"
 import { bound, surveySpace } from "./survey-storage.ts"
 import { countByTenant } from "./waiting.ts"
@@ -58,6 +59,8 @@ export interface PartitionSurvey extends Schema.Schema.Type<typeof PartitionStat
   readonly lastHour: (Counts & Pick<IntrospectionAnswer, "since">) | undefined
   /** Fields by which the consumer of its queue hands out too little, as somebody has changed them. */
   readonly restrictions?: ReadonlyArray<string>
+  /** Set if places in its backlog are not exact, so that neighbours are taken for one delivery. */
+  readonly isBacklogInexact?: boolean
 }
 
 /** The state of an installation, as far as it is known. Times in ms since the epoch. */
@@ -96,6 +99,8 @@ export interface Survey {
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** What comes in from outside; undefined where there is no intake, or it does not answer. */
   readonly incoming?: IncomingSurvey | undefined
+  /** Those of the last hour; undefined also where that is not known. */
+  readonly unroutable?: UnroutableSurvey | undefined
   /** The bypass by which events pass a flood; undefined also where that cannot be read. */
   readonly bypass?: Bypass | undefined
   /** Raised alerts about the system and about tenants. */
@@ -124,7 +129,8 @@ const lookAtPartition = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const stream = names.deliveries(partition)
-  const isEmpty = streams.get(names.backlog(partition))?.info?.state.messages === 0
+  const backlog = streams.get(names.backlog(partition))?.info?.state
+  const isEmpty = backlog?.messages === 0
   const [consumer, answer, waiting] = yield* Effect.all(
     [
       lookAtConsumer(stream, deliverConsumer(names, partition, 0)),
@@ -138,6 +144,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   return {
     partition,
     restrictions: consumer?.restrictions ?? [],
+    isBacklogInexact: (backlog?.last_seq ?? 0) >= firstInexactSequence,
     lastHour: counted === undefined ? undefined : { ...counted, since: answer?.since ?? 0 },
     answers: counted !== undefined,
     new: consumer?.pending ?? null,
@@ -166,9 +173,11 @@ const lookAtPartition = Effect.fnUntraced(function* (
 const restrictedAmong = (
   names: Names,
   streams: ReadonlyArray<StreamSurvey>,
-  options: TopologyOptions,
+  { change, settings }: LayoutRecord,
+  partitions: number,
   maxPayload: number
 ) => {
+  if (settings === undefined || change !== undefined) return []
   const byName = new Map(streams.map(({ info, name }) => [name, info?.config]))
   // A size is a setting, which may be changed with any tool.
   const size = (name: string) => byName.get(name)?.max_bytes ?? -1
@@ -177,7 +186,8 @@ const restrictedAmong = (
     historyBytes: size(names.history),
     intakeBytes: size(names.intake)
   }
-  return wanted(names, { ...options, ...sizes }, maxPayload).flatMap(({ stream }) => {
+  const options = { ...defaultTopology, ...settings, partitions, ...sizes }
+  return wanted(names, options, maxPayload).flatMap(({ stream }) => {
     const config = byName.get(stream.name)
     const fields =
       config === undefined || isClosed(stream.name, config.subjects)
@@ -322,7 +332,7 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (bucket: string) => byName.get(`KV_${bucket}`)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(bucket) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, endpoints, health, letters, oldest, partitions, routed, workers } =
+  const { account, alerts, endpoints, health, letters, oldest, partitions, routed, ...others } =
     yield* Effect.all(
       {
         account: orUnknown(readAccountStorage),
@@ -335,10 +345,12 @@ export const readSurvey = Effect.gen(function* () {
           concurrency: maxConcurrentLookups
         }),
         routed: surveyEvents(event),
+        unroutable: orUnknown(surveyUnroutable(at - hour)),
         workers: surveyWorkers(infoOf, isLed(buckets.workers))
       },
       { concurrency: "unbounded" }
     )
+  const { unroutable, workers } = others
   const { roster, incoming, sources, writeErrors } = workers
   const room = surveySpace(names, range(count), byName, sources?.streams ?? [], {
     deadBytes: letters.limitBytes,
@@ -354,15 +366,7 @@ export const readSurvey = Effect.gen(function* () {
     account: account ?? { bytes: null, limitBytes: null },
     // This account does not have the tokens if they are in one of their own.
     streams: isApart ? streams.filter(({ name }) => !isOfAccess(names, name)) : streams,
-    restricted:
-      record.settings === undefined || record.change !== undefined
-        ? []
-        : restrictedAmong(
-            names,
-            streams,
-            { ...defaultTopology, ...record.settings, partitions: count },
-            server().max_payload ?? 0
-          ),
+    restricted: restrictedAmong(names, streams, record, count, server().max_payload ?? 0),
     writeErrors,
     health,
     room,
@@ -380,6 +384,7 @@ export const readSurvey = Effect.gen(function* () {
     endpoints,
     oldest,
     incoming,
+    unroutable,
     bypass: workers.bypass,
     alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
   }

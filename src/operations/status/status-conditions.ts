@@ -150,6 +150,27 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
   )
 }
 
+/** An earlier commit made such streams again above the sequences for which places have room. */
+const aboutInexactBacklogs = ({ partitions }: Survey): ReadonlyArray<Condition> => {
+  const inexact = partitions.filter(({ isBacklogInexact }) => isBacklogInexact)
+  const one = inexact.length === 1
+  return conditionIf(
+    inexact.length > 0,
+    "backlog-inexact",
+    `the ${one ? "backlog" : "backlogs"} of ${one ? "partition" : "partitions"} ${inexact.map(({ partition }) => partition).join(", ")} ${one ? "has" : "have"} sequences beyond 2^44, as an earlier version made ${one ? "it" : "them"} again, and up to half of what waits there is never sent: \`petrel audit\` names what was lost; let the rest end, stop the workers, remove the ${one ? "stream" : "streams"} (PETREL_BACKLOG_…), run \`petrel init\`, and start the workers`
+  )
+}
+
+const aboutUnroutable = ({ at, unroutable }: Survey): ReadonlyArray<Condition> =>
+  unroutable === undefined
+    ? []
+    : [
+        {
+          code: "events-unroutable",
+          text: `${plural(unroutable.count, "event")} of the last hour, the last at ${zonedTime(unroutable.last.at, at)}, ${unroutable.count === 1 ? "goes" : "go"} to no endpoint (${plainText(unroutable.last.reason ?? "its subject is no event's")}), though the publisher got an acknowledgement: \`petrel history --kind unroutable\` names ${unroutable.count === 1 ? "it" : "them"}; correct the publisher`
+        }
+      ]
+
 const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => {
   const { lost = 0 } = endpoints ?? {}
   return conditionIf(
@@ -287,6 +308,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...workers.problems,
       ...routing.problems,
       ...aboutUnreadable(survey),
+      ...aboutInexactBacklogs(survey),
       ...room.problems,
       ...alerts.problems
     ],
@@ -294,6 +316,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...workers.notices,
       ...alerts.notices,
       ...aboutUncounted(survey),
+      ...aboutUnroutable(survey),
       ...gatewayNotices(survey),
       ...refusingNotices(survey),
       ...reconcileNotices(survey),

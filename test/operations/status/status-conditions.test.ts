@@ -84,6 +84,30 @@ describe("what is not as it should be", () => {
     assert.notInclude(codes({ ...uncounted, streams: [missing] }).flat(), "endpoints-not-counted")
   })
 
+  it("is a backlog in which neighbours have one place", () => {
+    const inexact = (...of: ReadonlyArray<number>) => ({
+      ...busy,
+      partitions: busy.partitions.map((one) => ({
+        ...one,
+        isBacklogInexact: of.includes(one.partition)
+      }))
+    })
+    assert.deepStrictEqual(codes(inexact(3)), [["backlog-inexact"], []])
+    assert.match(texts(inexact(3))[0] ?? "", /^the backlog of partition 3 has sequences beyond/)
+    assert.match(texts(inexact(3, 5))[0] ?? "", /^the backlogs of partitions 3, 5 have sequences/)
+  })
+
+  it("is that events of the last hour go to nobody", () => {
+    const last = { at: now - minute, tenant: "acme", event: "x", reason: "acme names no type" }
+    const unroutable = (count: number) => ({ ...busy, unroutable: { count, last } })
+    assert.deepStrictEqual(codes(unroutable(1)), [[], ["events-unroutable"]])
+    assert.match(
+      texts(unroutable(1))[0] ?? "",
+      /^1 event of the last hour, the last at .*, goes to no endpoint \(acme names no type\)/
+    )
+    assert.match(texts(unroutable(2))[0] ?? "", /^2 events of the last hour, .*, go to no endpoint/)
+  })
+
   it("is that nobody routes, though others deliver", () => {
     const workers = [someone("w", now - 60 * minute, ["deliver"])]
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])

@@ -4,7 +4,9 @@ import { Effect, Schema } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../../../src/broker/broker.ts"
 import { natsClients } from "../../../../src/broker/clients.ts"
+import { beyondRemoved } from "../../../../src/broker/losses.ts"
 import { writeValue } from "../../../../src/broker/values.ts"
+import { surveyUnroutable } from "../../../../src/delivery/introspection/survey-incoming.ts"
 import { LastHour } from "../../../../src/operations/endpoints/endpoint-view.ts"
 import {
   backlogged,
@@ -14,6 +16,7 @@ import {
   nth,
   publish,
   publishMany,
+  publishTo,
   quickRetry,
   worker
 } from "../../../kit/engine.ts"
@@ -200,6 +203,55 @@ describe.concurrent("petrel status", () => {
           `petrel: ${names.dead} is missing: run \`petrel init\`, which makes it again and says what may be lost with it, then restart the workers`
         ])
         assert.strictEqual(code, 1)
+      })
+    )
+  })
+
+  it.live("says that events go to nobody, and no longer once that was an hour ago", () => {
+    const { flags, run: installed } = place(bounded)
+    return installed(
+      Effect.gen(function* () {
+        const facts = yield* history
+        yield* worker()
+        yield* publishTo("acme")
+        yield* publishTo("acme.*")
+        yield* publishTo("acme.fine")
+        yield* facts.count("unroutable", 2)
+        const { code, out } = yield* run("status", "--check", ...flags)
+        assert.strictEqual(code, 0)
+        assert.match(
+          out.join("\n"),
+          /2 events of the last hour, the last at .*, go to no endpoint \(the type's token "\*".*\), though/
+        )
+        const [later, now] = yield* Effect.all(
+          [surveyUnroutable(Date.now() + 1_000), surveyUnroutable(0)],
+          { concurrency: 2 }
+        )
+        assert.isUndefined(later)
+        assert.deepInclude(now, { count: 2 })
+      })
+    )
+  })
+
+  it.live("says that a backlog was made again at sequences for which places have no room", () => {
+    const { flags, run: installed } = place(bounded)
+    return installed(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        yield* worker()
+        const backlog = names.backlog(1)
+        const { config } = yield* ask("look", () => jsm.streams.info(backlog))
+        const made = (first_seq: number) =>
+          ask("make again", async () => {
+            await jsm.streams.delete(backlog)
+            await jsm.streams.add({ ...config, first_seq })
+          })
+        yield* made(beyondRemoved(Date.now(), true))
+        const well = parse(nth((yield* run("status", "--json", ...flags)).out, 0))
+        assert.deepStrictEqual(codes(well.problems), [])
+        yield* made(beyondRemoved(Date.now()))
+        const ill = parse(nth((yield* run("status", "--json", ...flags)).out, 0))
+        assert.deepStrictEqual(codes(ill.problems), ["backlog-inexact"])
       })
     )
   })
