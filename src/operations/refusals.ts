@@ -50,12 +50,16 @@ export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("De
   delivery: Schema.String,
   /** Why the endpoint was not sent the event, if it wanted it. */
   reason: Schema.optionalKey(Schema.String),
+  /** The event is stored, and nothing is recorded of it yet. */
+  isUnrouted: Schema.optionalKey(Schema.Literal(true)),
   /** What the log cannot know that was asked. */
   reach: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     if (this.reason !== undefined)
       return `there was no delivery ${this.delivery}: its endpoint was not sent the event (${this.reason}), and \`petrel replay\` sends it`
+    if (this.isUnrouted === true)
+      return `nothing is recorded of the delivery ${this.delivery} yet: its event is stored, and either waits to be routed (\`petrel status\` says how many do), or its first attempt has no answer yet. Ask again in a few seconds`
     if (this.reach !== undefined)
       return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
     return `the history tells of no delivery ${this.delivery}: its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it. If the event has just been published, ask again in a second or two`

@@ -21,6 +21,7 @@ import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
 import { Lag, type LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
+import { findUnrouted, firstUnrouted } from "../events/find-event.ts"
 import { askLog, searchBeyondLog } from "../history/history-readings.ts"
 import { DeliveryNotFound } from "../refusals.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
@@ -216,7 +217,8 @@ const isAbout =
 
 /**
  * Returns the rounds of a delivery, according to the facts, and the facts; undefined if none is about
- * it. Fails with DeliveryNotFound if the endpoint was left out.
+ * it. Fails with DeliveryNotFound if the endpoint was left out, or if nothing is recorded of the event
+ * yet.
  *
  * @param after excludes facts up to this sequence of the history.
  */
@@ -226,6 +228,8 @@ const findRecorded = Effect.fnUntraced(function* (
   tenant: string | undefined,
   after: number | undefined
 ) {
+  // Before the facts are read: the event may be routed meanwhile.
+  const from = yield* firstUnrouted
   const tenants = tenant === undefined ? yield* tenantsWith(id.endpoint) : [tenant]
   const read = yield* Effect.forEach(tenants, (one) => readLives(one, id, after))
   const lives = read.flatMap((one) => one.lives)
@@ -238,7 +242,12 @@ const findRecorded = Effect.fnUntraced(function* (
       "",
       `there is more than one delivery ${delivery}: say whose with \`tenant\` (${owners.join(", ")})`
     )
-  return lives.at(-1)
+  const life = lives.at(-1)
+  if (life === undefined && from !== undefined)
+    for (const one of tenants)
+      if ((yield* findUnrouted(one, id.event, from)) !== undefined)
+        return yield* new DeliveryNotFound({ delivery, isUnrouted: true })
+  return life
 })
 
 /** Looks for the message of an open round, and for what blocks it. */

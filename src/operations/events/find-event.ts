@@ -32,7 +32,7 @@ interface UnroutedEvent extends EventIdentity {
  * Returns the first event that is not routed, or of which something is still to be recorded: its
  * sequence in EVENTS. Undefined where the routers' consumer is missing.
  */
-const firstUnrouted = Effect.gen(function* () {
+export const firstUnrouted = Effect.gen(function* () {
   const { consumerInfo, names } = yield* Broker
   const { ack_floor } = yield* consumerInfo(
     "look at the router",
@@ -54,7 +54,11 @@ const firstUnrouted = Effect.gen(function* () {
  * @param event its id, with or without the tenant in front.
  * @param from the first sequence that is not routed.
  */
-const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string, from: number) {
+export const findUnrouted = Effect.fnUntraced(function* (
+  tenant: string,
+  event: string,
+  from: number
+) {
   const { names } = yield* Broker
   const full = idOfTenant(tenant, event)
   let found: UnroutedEvent | undefined

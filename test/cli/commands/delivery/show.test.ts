@@ -74,6 +74,13 @@ describe("petrel delivery show", () => {
         const unknown = yield* run("delivery", "show", "acme.43.late", ...flags)
         assert.strictEqual(unknown.code, 1)
         assert.match(nth(unknown.err, 0), /tells of no delivery acme\.43\.late/)
+        yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme.43" })
+        const stored = yield* run("delivery", "show", "acme.43.late", ...flags)
+        assert.strictEqual(stored.code, 1)
+        assert.match(
+          nth(stored.err, 0),
+          /nothing is recorded of the delivery acme\.43\.late yet: its event is stored, /
+        )
       })
     )
   })
