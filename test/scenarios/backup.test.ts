@@ -44,7 +44,7 @@ import {
 import { change } from "../kit/live-endpoints.ts"
 import type { TestServer } from "../kit/nats-server.ts"
 import { startServer } from "../kit/nats-server.ts"
-import type { Received } from "../kit/receiver.ts"
+import type { Answer, Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { steadyPublisher } from "../kit/steady-publisher.ts"
@@ -301,7 +301,7 @@ describe("a backup", () => {
             yield* workersApart()
             yield* backedUp(join(directory, "copy"), (step) =>
               // Queue and backlog have been copied, and are empty.
-              step.event === "copying" && step.stream.endsWith("_retries")
+              step.event === "copying" && step.stream.endsWith("CONFIGURATION")
                 ? Effect.gen(function* () {
                     yield* publishMany(events)
                     yield* facts.count("attempt-failed", events)
@@ -329,6 +329,191 @@ describe("a backup", () => {
         )
         const last = hook.requests.slice(2 * events)
         assert.lengthOf(last, 2 * events)
+        for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "has what is attempted from a backlog after its copy, and left it before the history is copied",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const target = { tenant: "acme", endpoint: "hook" }
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "15 seconds" },
+          window: "1 hour"
+        })
+        yield* endpoint({ url: hook.url, retry })
+        const directory = yield* folder
+        const facts = yield* history
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        const events = 20
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker({ maxWaiting: 0 })
+            yield* pauseEndpoint(target, undefined, "a test")
+            yield* publishMany(events)
+            yield* facts.planned(events)
+            yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === events)
+            yield* backedUp(join(directory, "copy"), (step) =>
+              // Queue and backlog have been copied.
+              step.event === "stream" && step.stream.name.endsWith("BACKLOG_0")
+                ? Effect.gen(function* () {
+                    yield* resumeEndpoint(target, "a test")
+                    yield* facts.count("attempt-failed", events)
+                    yield* eventually(
+                      Effect.flatMap(Broker, ({ names, streamInfo }) =>
+                        streamInfo("look", names.backlog(0))
+                      ),
+                      ({ state }) => state.messages === 0
+                    )
+                  }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
+                : Effect.void
+            )
+          })
+        )
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const { mended } = yield* restored(join(directory, "copy"))
+            const before = yield* problems
+            assert.deepStrictEqual(before.list, [])
+            assert.strictEqual(before.tally.pending, events)
+            hook.answer({ status: 200 })
+            yield* worker()
+            yield* quiet
+            const after = yield* problems
+            assert.deepStrictEqual(after.list, [])
+            assert.strictEqual(after.tally.delivered, events)
+            assert.strictEqual(mended?.queuedAgain, events)
+          })
+        )
+        const last = hook.requests.slice(events)
+        assert.lengthOf(last, events)
+        for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "has what waits for a retry when its queue is copied, and moves to the backlog after that",
+    (place) =>
+      Effect.gen(function* () {
+        const { names, streamInfo } = yield* Broker
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const target = { tenant: "acme", endpoint: "hook" }
+        const retry = quickRetry({ backoff: { kind: "fixed", delay: "4 seconds" } })
+        yield* endpoint({ url: hook.url, retry })
+        const directory = yield* folder
+        const facts = yield* history
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        const events = 20
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* workersApart()
+            yield* publishMany(events)
+            yield* facts.count("attempt-failed", events)
+            yield* backedUp(join(directory, "copy"), (step) =>
+              step.event === "stream" && step.stream.name.endsWith("BACKLOG_0")
+                ? Effect.gen(function* () {
+                    yield* pauseEndpoint(target, undefined, "a test")
+                    yield* eventually(
+                      countWaiting("acme", "hook"),
+                      ({ backlog }) => backlog === events
+                    )
+                    yield* eventually(
+                      streamInfo("look", names.deliveries(0)),
+                      ({ state }) => state.messages === 0
+                    )
+                  }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
+                : Effect.void
+            )
+          })
+        )
+        assert.lengthOf(hook.requests, events)
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            yield* restored(join(directory, "copy"))
+            hook.answer({ status: 200 })
+            yield* resumeEndpoint(target, "a test")
+            yield* worker()
+            yield* quiet
+            const { list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.delivered, events)
+          })
+        )
+        const last = hook.requests.slice(events)
+        assert.lengthOf(last, events)
+        for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "has what is attempted when its queue is copied, and fails before the history is copied",
+    (place) =>
+      Effect.gen(function* () {
+        let fail: (answer: Answer) => void = nothing
+        const failed = new Promise<Answer>((resolve) => {
+          fail = resolve
+        })
+        const hook = yield* receiver({ answer: () => failed })
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "15 seconds" },
+          window: "1 hour"
+        })
+        const events = 10
+        yield* endpoint({ url: hook.url, retry, maxInFlight: events })
+        const directory = yield* folder
+        const facts = yield* history
+        const { names, streamInfo } = yield* Broker
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* workersApart({ maxWaiting: 0 })
+            yield* publishMany(events)
+            yield* hook.received(events)
+            yield* backedUp(join(directory, "copy"), (step) =>
+              step.event === "stream" && step.stream.name.endsWith("BACKLOG_0")
+                ? Effect.gen(function* () {
+                    fail({ status: 503 })
+                    yield* facts.count("attempt-failed", events)
+                    // The messages that were attempted are gone, and their schedules are there.
+                    yield* eventually(
+                      streamInfo("look", names.deliveries(0)),
+                      ({ state }) => state.messages === events && state.first_seq > events
+                    )
+                  }).pipe(Effect.orDie)
+                : Effect.void
+            )
+          })
+        )
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const { mended } = yield* restored(join(directory, "copy"))
+            assert.strictEqual(mended?.queuedAgain, events)
+            assert.deepStrictEqual((yield* problems).list, [])
+            hook.answer({ status: 200 })
+            yield* worker()
+            yield* quiet
+            const { list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.delivered, events)
+          })
+        )
+        const last = hook.requests.slice(events)
+        assert.lengthOf(last, events)
         for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
       }),
     { partitions: 1 }

@@ -78,12 +78,12 @@ const mendedText = ({ deadLettersRemoved, moved, queuedAgain, roundsTaken }: Men
   ...(queuedAgain === 0
     ? []
     : [
-        `${plural(queuedAgain, "delivery", "deliveries")} had come into a queue after its copy and failed since, and ${queuedAgain === 1 ? "waits" : "wait"} there for the next attempt`
+        `${plural(queuedAgain, "delivery", "deliveries")} had failed after ${queuedAgain === 1 ? "its" : "their"} queue was copied, and ${queuedAgain === 1 ? "waits" : "wait"} there for the next attempt`
       ]),
   ...(deadLettersRemoved === 0
     ? []
     : [
-        `${plural(deadLettersRemoved, "dead letter")} came after the last fact and were left out: their deliveries go on`
+        `${plural(deadLettersRemoved, "dead letter")} whose facts came after the last one ${deadLettersRemoved === 1 ? "was left out: its delivery goes" : "were left out: their deliveries go"} on`
       ]),
   ...(roundsTaken === 0
     ? []

@@ -32,11 +32,13 @@ export interface BackupOptions {
  * a crash: what has left the stream of an early copy by then is there, with what a later copy says of
  * it.
  *
- * 1. How far routing was, and the bucket of workers: from there on everything is looked at again.
+ * 1. How far routing was, and the bucket of workers: from there on everything is looked at again. Then
+ *    retry records: one that says of a message that its delivery has left it is older than the copy of
+ *    where that went.
  * 2. Each queue, then its backlogs, then what came into the queue meanwhile: a delivery that has not
  *    ended is in one of them.
- * 3. Retry records and the copy of configurations, then the history: it has the end of all that left
- *    2, and whatever configurations hold.
+ * 3. The copy of configurations, then the history: it has the end of all that left 2, and whatever
+ *    configurations hold. It has the attempts of what went on from 2, too, which are stored again.
  * 4. The events, so that the history names none that is not there; then what the history is not
  *    compared with, or brings up to date by itself.
  */
@@ -77,6 +79,8 @@ const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Lay
     names.routerConsumer
   )
   const { last_seq: historyFrom } = yield* stateOf(names, names.history)
+  // In this order: what is stored in DEAD later has its fact later.
+  const { last_seq: deadBefore } = yield* stateOf(names, names.dead)
 
   const all = streamsOf(names, layout)
   const states = yield* Effect.forEach(all, (name) => stateOf(names, name), { concurrency: 8 })
@@ -85,11 +89,9 @@ const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Lay
 
   const { buckets } = names
   const copies = new Copies({ ...options, names, isAccessApart })
-  yield* copies.busyBucket(buckets.workers)
+  for (const bucket of [buckets.workers, buckets.retries]) yield* copies.busyBucket(bucket)
   for (let index = 0; index < layout.partitions; index++) yield* copies.partition(index)
-  yield* copies.busyBucket(buckets.retries)
   yield* copies.plain(names.configuration)
-  const { last_seq: deadBefore } = yield* stateOf(names, names.dead)
   const history = yield* copies.plain(names.history)
   const events = yield* copies.plain(names.events)
   // After the events: the broker copies into them what they lack, and never what has a sequence that

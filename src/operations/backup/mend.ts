@@ -17,7 +17,7 @@ import { deliveryNamed, readTail, storeAgain, type TailMessage } from "./tail.ts
 export interface Mended {
   /** Deliveries that moved while they were copied, and were stored where they had moved to. */
   readonly moved: number
-  /** Retries that came into a queue after its copy, and were stored there again. */
+  /** Deliveries that had failed after their queue and backlog were copied, and were stored again. */
   readonly queuedAgain: number
   /** Dead letters that were removed, as the history does not know them: their deliveries go on. */
   readonly deadLettersRemoved: number
@@ -27,8 +27,6 @@ export interface Mended {
 
 /** Concurrent publications of one tail. */
 const maxConcurrentStores = 64
-/** How much earlier than its facts say something may have been stored, ms. */
-const skewMs = 60_000
 
 /** Stores what came into a bucket while it was copied: the last of each key. */
 export const restoreTail = Effect.fnUntraced(function* (directory: string, tail: BackupFile) {
@@ -83,8 +81,8 @@ const restoreMoved = Effect.fnUntraced(function* (
   return wanted.size
 })
 
-/** Removes dead letters that were stored after the history was copied: it has no fact of them. */
-const removeUnknownLetters = Effect.fnUntraced(function* ({ deadBefore, history }: Manifest) {
+/** Removes dead letters of which the history has no fact: theirs came after it was copied. */
+const removeUnknownLetters = Effect.fnUntraced(function* ({ deadBefore, historyFrom }: Manifest) {
   const { deleteMessage, names } = yield* Broker
   const unknown = new Set<number>()
   yield* seeStream(
@@ -97,8 +95,7 @@ const removeUnknownLetters = Effect.fnUntraced(function* ({ deadBefore, history 
   if (unknown.size === 0) return 0
   const kind = "dead-lettered"
   const subjects = [names.subjects.fact("*", "*", factResult(kind), kind)]
-  const fromTime = Math.max(0, history.at - skewMs)
-  yield* seeStream({ stream: names.history, subjects, fromTime }, (message) => {
+  yield* seeStream({ stream: names.history, subjects, fromSeq: historyFrom + 1 }, (message) => {
     const { dead } = rawFields(message.string())
     if (typeof dead === "number") unknown.delete(dead)
     return unknown.size === 0

@@ -1,6 +1,9 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { removeIf } from "../../broker/removal.ts"
 import { seeStream } from "../../broker/scan.ts"
+import { readEnded, readRecord, writeEnded } from "../../delivery/retry/retry-records.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -17,12 +20,14 @@ import { readTarget } from "../../rounds/round.ts"
 import type { Manifest } from "./manifest.ts"
 
 /*
- * Retries whose messages no copy holds. A delivery that came into its queue after the queue's copy,
- * and failed before the copy of the history began, is open as that tells. Neither the router nor a
- * worker stores it again: for both, its attempt shows that the queue has it.
+ * Retries whose messages no copy holds. A delivery that failed after its queue and its backlog were
+ * copied, and before the copy of the history began, waits in a message that came too late for them.
+ * Neither the router nor a worker stores it again: for both, its attempt shows that the queue has it.
+ * The copies may still hold the messages that it left: they are removed, as a worker would attempt it
+ * there once more.
  */
 
-/** Endpoints that are read, and messages that are stored, at the same time. */
+/** Endpoints that are read, and messages that are stored or removed, at the same time. */
 const maxConcurrent = 16
 
 /** A delivery whose last attempt failed. */
@@ -89,42 +94,90 @@ const readAttempted = Effect.fnUntraced(function* ({ historyFrom }: Manifest) {
   return { claimedAt, retries } satisfies Attempted
 })
 
-/** Leaves those that no queue and no backlog holds. */
-const missingOf = Effect.fnUntraced(function* (
+/** A message, or an entry of one, that a delivery had left by its last attempt. */
+interface LeftBehind {
+  readonly place: Place
+  readonly deadline: number
+}
+
+/** What the copies lack, and what they hold of deliveries that had gone on. */
+interface Compared {
+  readonly missing: ReadonlyArray<Retry>
+  readonly leftBehind: ReadonlyArray<LeftBehind>
+}
+
+/** Compares retries with the messages of queues and backlogs. */
+const compare = Effect.fnUntraced(function* (
   retries: ReadonlyMap<string, Retry>,
   partitions: number
 ) {
   const missing = new Map(retries)
+  const older: Array<{ readonly key: string; readonly retry: Retry; readonly place: Place }> = []
+  if (retries.size === 0) return { missing: [], leftBehind: [] } satisfies Compared
   const endpoints = new Map(
     [...retries.values()].map(({ endpoint, tenant }) => [
       endpointKey(tenant, endpoint),
       { tenant, endpoint }
     ])
   )
-  if (missing.size > 0)
-    yield* locate(
-      {
-        within: { partitions },
-        endpoints: [...endpoints.values()],
-        places: ["queue", "schedules", "backlog"]
-      },
-      (sighting) => {
-        missing.delete(`${endpointKey(sighting.tenant, sighting.endpoint)} ${roundKeyOf(sighting)}`)
-        return missing.size === 0
-      }
-    )
-  return [...missing.values()]
+  yield* locate(
+    {
+      within: { partitions },
+      endpoints: [...endpoints.values()],
+      places: ["queue", "schedules", "backlog"]
+    },
+    (sighting) => {
+      const key = `${endpointKey(sighting.tenant, sighting.endpoint)} ${roundKeyOf(sighting)}`
+      const retry = retries.get(key)
+      if (retry === undefined || sighting.where === "history") return false
+      // What was stored after the last attempt tells of it.
+      if (sighting.attempts >= retry.progress.attempts) missing.delete(key)
+      else older.push({ key, retry, place: sighting.place })
+      return false
+    }
+  )
+  const leftBehind: Array<LeftBehind> = []
+  const judge = Effect.fnUntraced(function* ({ key, place, retry }: (typeof older)[number]) {
+    const record = yield* readRecord(place)
+    const isThere = placeName(place) === placeName(retry.from)
+    // It waits where it failed, as was decided, or goes on from there.
+    if (isThere && (record?.progress.attempts ?? 0) >= retry.progress.attempts) missing.delete(key)
+    else leftBehind.push({ place, deadline: retry.deadline })
+  })
+  yield* Effect.forEach(older, judge, { concurrency: maxConcurrent, discard: true })
+  return { missing: [...missing.values()], leftBehind } satisfies Compared
+})
+
+/** Removes what deliveries had left. Of a message with others, it is stored which have left it. */
+const removeLeftBehind = Effect.fnUntraced(function* (leftBehind: ReadonlyArray<LeftBehind>) {
+  const remove = Effect.fnUntraced(function* (of: ReadonlyArray<LeftBehind>) {
+    const [first] = of
+    if (first === undefined) return
+    const { at, seq, stream } = first.place
+    const entries = of.flatMap(({ place: { entry } }) => entry ?? [])
+    const isIt = ({ time }: StoredMsg) => time.getTime() === at
+    if (entries.length === 0) yield* removeIf("remove what a delivery left", stream, seq, isIt)
+    else {
+      const message = { stream, seq, at }
+      const deadline = Math.max(...of.map((one) => one.deadline))
+      yield* writeEnded(message, entries, deadline, yield* readEnded(message))
+    }
+  })
+  const messages = Map.groupBy(leftBehind, ({ place: { at, seq, stream } }) =>
+    placeName({ stream, seq, at })
+  )
+  yield* Effect.forEach(messages.values(), remove, { concurrency: maxConcurrent, discard: true })
 })
 
 /**
- * Stores the retries again whose messages no copy holds: those of deliveries that came into a queue
- * after its copy. Returns how many. One whose event is gone is left out, and is missing.
+ * Stores the retries again whose messages no copy holds: those of deliveries that failed after their
+ * queue and backlog were copied. Returns how many. One whose event is gone is left out, and is missing.
  */
 export const restoreMissingRetries = Effect.fnUntraced(function* (manifest: Manifest) {
   const { partitions } = manifest
   const { names, publish } = yield* Broker
   const { claimedAt, retries } = yield* readAttempted(manifest)
-  const missing = yield* missingOf(retries, partitions)
+  const { leftBehind, missing } = yield* compare(retries, partitions)
   const plans = yield* findPlans(missing.filter(({ round }) => round === firstRound))
   const groups = Map.groupBy(missing, ({ endpoint, tenant }) => endpointKey(tenant, endpoint))
   let stored = 0
@@ -149,7 +202,8 @@ export const restoreMissingRetries = Effect.fnUntraced(function* (manifest: Mani
     const origin = placeName(from)
     const of: Delivery = { ...retry, event, type, content, began, generation, revision, origin }
     const partition = partitionOf(tenant, endpoint, partitions)
-    const messageId = `${roundKey(of)}.${endpoint}`
+    // Not the id of the message that it left: the broker would take this one for a repetition.
+    const messageId = `${roundKey(of)}.${endpoint}.restored-${retry.progress.attempts}`
     yield* publish(
       names.subjects.delivery(partition, tenant, endpoint),
       body,
@@ -165,5 +219,6 @@ export const restoreMissingRetries = Effect.fnUntraced(function* (manifest: Mani
       discard: true
     })
   }
+  yield* removeLeftBehind(leftBehind)
   return stored
 })
