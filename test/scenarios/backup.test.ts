@@ -22,6 +22,7 @@ import { Facts } from "../../src/history/facts.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { backUp } from "../../src/operations/backup/backup.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
+import { manifestText, readManifest } from "../../src/operations/backup/manifest.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
 import { cameThroughBacklog, cameThroughQueue } from "../../src/operations/backup/tail.ts"
 import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
@@ -773,6 +774,39 @@ describe("a restore", () => {
       )
       assert.strictEqual(hook.requests.length, came + 3 + 5)
       assert.strictEqual(new Set(hook.requests.map(idOf)).size, came + 3 + 5)
+    })
+  )
+
+  scenario("takes a copy that has more than the broker said when it began", (place) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      yield* publishMany(5)
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const file = join(directory, "manifest.json")
+      const manifest = yield* readManifest(readFileSync(file, "utf8"))
+      // As where two events were stored between the broker's answer and its reading.
+      const first3 = { last_seq: 3, messages: 3 }
+      const streams = manifest.streams.map((stream) =>
+        stream.name === names.events
+          ? { ...stream, messages: 3, lastSeq: 3, state: { ...stream.state, ...first3 } }
+          : stream
+      )
+      writeFileSync(file, manifestText({ ...manifest, streams }))
+      const hook = yield* receiver()
+      const other = yield* otherServer
+      yield* at(
+        place,
+        other,
+        Effect.gen(function* () {
+          yield* restored(directory)
+          yield* endpoint({ url: hook.url })
+          yield* worker()
+          yield* hook.received(5)
+          yield* quiet
+          assert.deepStrictEqual((yield* problems).list, [])
+        })
+      )
     })
   )
 
