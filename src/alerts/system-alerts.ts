@@ -1,5 +1,6 @@
 import { Array as Arr, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { brokerNow } from "../broker/clock-watch.ts"
 import { surveyIntake } from "../broker/survey-intake.ts"
 import type { EventsSurvey } from "../broker/survey-streams.ts"
 import { lookAtStream, surveyEvents } from "../broker/survey-streams.ts"
@@ -119,16 +120,18 @@ class SystemJudge {
       if (this.#looks % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const failing = yield* readFailing(yield* countWorkers)
       if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports
+      // What others have stored has the broker's time, or that of their machines.
+      const now = yield* brokerNow
       const at = this.#options.clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
       const state: SystemState = {
         circuitsOpen,
-        unroutedMs: unroutedMs(counts, at),
+        unroutedMs: unroutedMs(counts, now),
         deadLetters,
         growth: this.#growth.within(own.window, at),
-        isMissing: at - this.#missingAt < missingFor,
+        isMissing: now - this.#missingAt < missingFor,
         failing: failing.length,
-        outboxMs: Math.max(0, ...this.#outboxes.map((report) => stuckMs(report, at))),
+        outboxMs: Math.max(0, ...this.#outboxes.map((report) => stuckMs(report, now))),
         outboxSetAside: this.#outboxes.reduce((sum, { setAside }) => sum + setAside, 0)
       }
       // Each has a cause of its own, so each is a group of its own.
@@ -278,10 +281,10 @@ const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
 /** How long the oldest event has waited to be routed, ms; undefined if unknown. */
 const unroutedMs = (
   { inRouter, oldestUnroutedAt, waitingForRouter }: EventsSurvey["counts"],
-  at: number
+  now: number
 ): number | undefined => {
   if (waitingForRouter === null || inRouter === null) return undefined
-  return oldestUnroutedAt === null ? 0 : at - oldestUnroutedAt
+  return oldestUnroutedAt === null ? 0 : now - oldestUnroutedAt
 }
 
 /**

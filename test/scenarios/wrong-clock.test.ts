@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
+import { storeSystemThresholds } from "../../src/alerts/alert-store.ts"
 import { readEndpointNow } from "../../src/delivery/introspection/endpoint-activity.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { AuditRange } from "../../src/history/audit/reach.ts"
@@ -84,6 +85,25 @@ describe("a worker whose clock is wrong", () => {
         assert.isTrue(facts.facts.every(({ kind }) => kind !== "dead-lettered"))
         yield* isClean
       })
+  )
+
+  outage("says how long events have waited by the broker's clock", () =>
+    Effect.gen(function* () {
+      yield* endpoint()
+      yield* storeSystemThresholds({
+        unroutedTime: Duration.seconds(1),
+        window: Duration.seconds(2)
+      })
+      const facts = yield* history
+      const wall = yield* movedMachine
+      wall.step(hour)
+      yield* Effect.provideService(worker({ alertEvery: 200 }), Clock.Clock, clock)
+      yield* publishMany(3)
+      yield* facts.count("alert-raised", 1)
+      const [raised] = facts.of("alert-raised")
+      assert.strictEqual(raised?.alert?.name, "events-unrouted")
+      assert.isBelow(raised?.alert?.value ?? hour, 60_000)
+    })
   )
 
   outage("is told of a few seconds, and delivers all the same", (_, __, log) =>
