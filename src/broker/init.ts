@@ -229,13 +229,18 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const own = yield* ensureAll(items, (stream) =>
     losses.has(stream) ? beyondOf(names.partitionIn(stream) !== undefined) : 0
   )
-  yield* noteLayout(options, beyondOf(true), access !== undefined)
+  const isNew = yield* noteLayout(options, beyondOf(true), access !== undefined)
   yield* noteInstallation
+  const isRemade = own.some(
+    ({ change, what }) => change === "created" && what === `stream KV_${names.buckets.workers}`
+  )
+  const record: Change = { what: "record of the layout", change: "created", fields: [] }
   const made = [...apart, ...theirs, ...own].map((change): Change => {
     const lost = losses.get(change.what.replace(/^stream /, ""))
     return change.change !== "created" || lost === undefined ? change : { ...change, lost }
   })
-  return [...made, ...(yield* restartDiverged)]
+  const written = isComplete && isNew && !isRemade ? [record] : []
+  return [...made, ...written, ...(yield* restartDiverged)]
 })
 
 const restartDiverged = Effect.map(repairSources, (divergences) =>

@@ -15,7 +15,7 @@ import {
 import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
 import { defaultTopology, isOfAccess, wanted } from "./topology.ts"
-import { writeValue } from "./values.ts"
+import { readValue, writeValue } from "./values.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
 export class TopologyError extends Schema.TaggedError<TopologyError>()("TopologyError", {
@@ -217,14 +217,24 @@ export const findPartitions = Effect.map(readInstallation, ({ begun, missing, pa
   missing
 }))
 
+/** Where an older version noted its format, in the bucket of workers. */
+const olderFormatKey = "format"
+
 /**
  * Fails where an installation holds data of a version that noted no format, or noted it elsewhere.
- * Where the bucket of workers is empty or gone, nothing contradicts this version.
+ * Where the bucket of workers is empty or gone, nothing contradicts this version. Nor does what workers
+ * that run have stored there since somebody removed the record: versions that noted no format made no
+ * bucket of jobs.
  */
 export const refuseOlderFormat = Effect.gen(function* () {
-  const { names, streamInfo } = yield* Broker
+  const { names, streamInfo, streamNames } = yield* Broker
   const { record } = yield* readLayoutRecord
   if (record.partitions !== undefined) return
+  const all = yield* streamNames("list the streams")
+  const isHere = (bucket: string) => all.includes(`KV_${bucket}`)
+  const { jobs, workers } = names.buckets
+  if (!isHere(workers)) return
+  if (isHere(jobs) && (yield* readValue(workers, olderFormatKey)) === undefined) return
   const isEmpty = (name: string) =>
     Effect.map(
       ifFound(streamInfo(`look at stream ${name}`, name), streamNotFound),
@@ -241,7 +251,7 @@ const settingsIn = ({ partitions: _, ...settings }: TopologyOptions): typeof Set
 
 /**
  * Notes the format, the number of partitions and the settings of a completed installation, and where
- * its tokens are.
+ * its tokens are. Returns whether there was no record.
  *
  * @param beyond a sequence above those of removed streams; 0 in a new installation.
  */
@@ -258,9 +268,10 @@ export const noteLayout = Effect.fnUntraced(function* (
     ...(record.partitions === undefined ? { beyond, partitions: options.partitions } : {}),
     settings: settingsIn(options)
   }
-  if (isDeepStrictEqual(layout, record)) return
+  if (isDeepStrictEqual(layout, record)) return false
   const value = JSON.stringify(layout)
   yield* writeValue(names.buckets.workers, layoutKey, value, { expected: revision })
+  return record.partitions === undefined
 })
 
 /** Names a few streams, and the number of the others. */

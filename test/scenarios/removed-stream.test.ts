@@ -112,6 +112,39 @@ describe.concurrent("a stream that somebody removed", () => {
       unusual
     )
 
+  scenario(
+    "or its messages, and was the bucket of workers: status says it, init writes them",
+    (place) =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const first = yield* startedWorker()
+        yield* publishMany(5)
+        yield* hook.received(5)
+        yield* ask("purge", () => jsm.streams.purge(`KV_${names.buckets.workers}`))
+        // The worker takes its partitions anew, and stores more there.
+        yield* publishMany(5, "invoice.sent")
+        yield* hook.received(10)
+        yield* first.stop
+        const { problems } = yield* readStatus
+        assert.include(
+          problems.find(({ code }) => code === "layout-missing")?.text,
+          "no worker can start: run `petrel init`"
+        )
+        const refused = yield* Effect.flip(worker({ id: "early" }))
+        assert.include(refused.message, "the record of the layout is missing")
+        const made = yield* run("init", ...flagsOf(place))
+        assert.strictEqual(made.code, 0, made.err.join())
+        assert.include(made.out, "created    record of the layout")
+        yield* worker({ id: "second" })
+        yield* publishMany(5, "invoice.due")
+        yield* hook.received(15)
+        const codes = (yield* readStatus).problems.map(({ code }) => code)
+        assert.notInclude(codes, "layout-missing")
+      })
+  )
+
   for (const kind of ["deliveries", "backlog"] as const)
     scenario(`is named to whoever asks for an endpoint whose ${kind} it had`, () =>
       Effect.gen(function* () {

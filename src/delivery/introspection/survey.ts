@@ -88,6 +88,8 @@ export interface Survey {
   readonly dead: typeof DeadLetterCounts.Type
   /** Sources that lost what was copied from them. */
   readonly sources: ReadonlyArray<Divergence>
+  /** Set where the record of the layout was removed: no worker can start then. */
+  readonly lacksLayout?: boolean
   /** Set while the number of partitions is being changed: no worker runs then. */
   readonly change: { readonly from: number; readonly to: number } | undefined
   readonly partitions: ReadonlyArray<PartitionSurvey>
@@ -186,7 +188,7 @@ const restrictedAmong = (
     historyBytes: size(names.history),
     intakeBytes: size(names.intake)
   }
-  const options = { ...defaultTopology, ...settings, partitions, ...sizes }
+  const options = { ...defaultTopology, ...settings, ...sizes, partitions }
   return wanted(names, options, maxPayload).flatMap(({ stream }) => {
     const config = byName.get(stream.name)
     const fields =
@@ -374,6 +376,7 @@ export const readSurvey = Effect.gen(function* () {
     events: routed,
     dead: letters,
     sources: sources?.divergences ?? [],
+    lacksLayout: record.partitions === undefined && isLed(buckets.workers),
     change: record.change,
     partitions: partitions.map((partition) => {
       const owner = roster?.leases.get(partition.partition)?.said.worker ?? null

@@ -47,6 +47,14 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
   ]
 }
 
+/** Workers that run go on, so nothing else shows it before one has to start. */
+const aboutLayout = ({ lacksLayout }: Survey): ReadonlyArray<Condition> =>
+  conditionIf(
+    lacksLayout === true,
+    "layout-missing",
+    "somebody removed the record of the layout from the bucket of workers, so that no worker can start: run `petrel init`, which writes it again"
+  )
+
 /** They are closed while a restore makes them, or `petrel init` moves their subjects to another. */
 const aboutClosed = ({ streams }: Survey): ReadonlyArray<Condition> => {
   const closed = streams.filter(({ info, name }) => isClosed(name, info?.config.subjects))
@@ -300,6 +308,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
   return {
     problems: [
       ...aboutStreams(survey),
+      ...aboutLayout(survey),
       ...aboutClosed(survey),
       ...aboutRestricted(survey),
       ...aboutLostEndpoints(survey),
