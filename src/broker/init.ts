@@ -217,7 +217,7 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const apart = yield* inAccess(ensureAll(apartItems, () => 0))
   const theirs = yield* Effect.forEach(answering, (tenant) =>
     inAccountOf(tenant, (jsm) =>
-      ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
+      ensureTenantStream(tenant, tenantStream(names, tenant, options, maxPayload), jsm)
     )
   )
   if (options.tenants.length > 0)
@@ -333,6 +333,23 @@ const ensureStream = Effect.fnUntraced(function* (
   )
   yield* untilReported(change, withLess)
   return { what, change: "updated", fields } satisfies Change
+})
+
+/** A stream that is sealed stays as it is: one tenant's holds up no change of the others. */
+const ensureTenantStream = Effect.fnUntraced(function* (
+  tenant: string,
+  stream: WantedStream,
+  jsm: JetStreamManager
+) {
+  const { ask } = yield* natsClients
+  const what = `stream ${stream.name}`
+  const look = ask(`look at ${what}`, () => jsm.streams.info(stream.name))
+  const info = yield* ifFound(look, streamNotFound)
+  if (info?.config.sealed !== true) return yield* ensureStream(stream, 0, jsm)
+  yield* Effect.logWarning(
+    `the stream of ${tenant} stays as it is: somebody sealed it, so that it refuses the tenant's events, and the broker does not undo that. Once its events are delivered, remove it (\`nats stream rm ${stream.name}\` in the account of ${tenant}) and run \`petrel init\` again`
+  )
+  return { what, change: "unchanged", fields: [] } satisfies Change
 })
 
 const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {

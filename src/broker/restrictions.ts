@@ -27,6 +27,12 @@ export const lastingRestrictionsOf = (
     ? ["sealed"]
     : lasting.filter((field) => config[field] === true && wanted[field] !== true)
 
+/**
+ * What a tenant may refuse in its own stream, from which Petrel removes nothing. Where it is sealed,
+ * its events are refused.
+ */
+export const tenantsOwn = { deny_delete: true, deny_purge: true } as const
+
 /** Fields of a stream whose other value drops, refuses or hides something. */
 const exact = ["discard", "retention", "republish", "allow_direct"] as const
 
@@ -46,6 +52,10 @@ export const restrictionsOfStream = (
     ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
     ...exact.filter((field) => Boolean(wanted[field]) && !isSame(config[field], wanted[field])),
     ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ? ["sources"] : []),
+    // Equal ids of different tenants are no duplicates.
+    ...(wanted.duplicate_window === 0 && (config.duplicate_window ?? 0) > 0
+      ? ["duplicate_window"]
+      : []),
     ...(config.subject_transform === undefined ? [] : ["subject_transform"]),
     ...(subjectsText(config) === subjectsText(wanted) ? [] : ["subjects"])
   ]

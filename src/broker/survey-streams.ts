@@ -46,7 +46,12 @@ const ifAnswered = <A, R>(
     () => undefined
   )
 
-const surveyOf = (name: string, info: StreamInfo | undefined, missing: boolean): StreamSurvey => {
+/** @param info what its leader has said of it. */
+export const surveyOf = (
+  name: string,
+  info: StreamInfo | undefined,
+  missing: boolean
+): StreamSurvey => {
   const { cluster } = info ?? {}
   const isLed = info !== undefined && (cluster === undefined || (cluster.leader ?? "") !== "")
   return {

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { jetstreamManager } from "@nats-io/jetstream"
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -101,6 +101,62 @@ describe("tenants with streams of their own", () => {
         )
       }),
     { ...withTenants, tenantBytes: 1024 * 1024 }
+  )
+
+  story(
+    "are named by the status where somebody changed, sealed or removed their stream",
+    (server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const name = names.tenantEvents("acme")
+        const { received, url } = yield* receiver()
+        for (const tenant of tenants) yield* endpoint({ tenant, url: `${url}/${tenant}` })
+        yield* workerOn(server)
+        const { publish } = yield* publisherOf(server, "acme")
+        const inAcme = (change: (jsm: JetStreamManager) => Promise<unknown>) =>
+          inAccountOf("acme", (jsm) => Effect.promise(() => change(jsm)))
+        const problemOf = (code: string) =>
+          Effect.map(
+            readSurvey,
+            (survey) => conditionsOf(survey).problems.find((one) => one.code === code)?.text ?? ""
+          )
+        yield* inAcme((jsm) => jsm.streams.update(name, { max_msgs_per_subject: 1 }))
+        assert.include(
+          yield* problemOf("stream-changed"),
+          `${name} with another tool (max_msgs_per`
+        )
+        const changed = yield* init(withTenants)
+        assert.deepInclude(changed, {
+          ...{ what: `stream ${name}`, change: "updated" },
+          fields: ["max_msgs_per_subject"]
+        })
+        assert.strictEqual(yield* problemOf("stream-changed"), "")
+        const { ask, jsm } = yield* natsClients
+        const window = { duplicate_window: 60_000_000_000 }
+        // The client's type does not have it.
+        const sealing: object = { sealed: true }
+        yield* ask("change", () => jsm.streams.update(names.events, window))
+        assert.include(
+          yield* problemOf("stream-changed"),
+          `${names.events} with another tool (dupl`
+        )
+        // Sealed, it refuses its tenant's events, and keeps nothing else from being changed.
+        yield* inAcme((jsm) => jsm.streams.update(name, sealing))
+        assert.include(yield* problemOf("stream-sealed"), name)
+        const others = yield* init(withTenants)
+        assert.deepInclude(others, { what: `stream ${name}`, change: "unchanged", fields: [] })
+        assert.strictEqual(yield* problemOf("stream-changed"), "")
+        yield* inAcme((jsm) => jsm.streams.delete(name))
+        assert.include(
+          yield* problemOf("stream-missing"),
+          `${name} is missing: run \`petrel init\``
+        )
+        assert.strictEqual(yield* problemOf("source-silent"), "")
+        yield* init(withTenants)
+        assert.strictEqual(yield* problemOf("stream-missing"), "")
+        yield* publish("events.acme.invoice.paid", "{}", "after")
+        yield* received(1)
+      })
   )
 
   story("are audited without another one whose stream is gone, which an audit of all names", () =>

@@ -1,7 +1,7 @@
 import type { StreamInfo, StreamSource } from "@nats-io/jetstream"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker.ts"
-import { BrokerError } from "../broker-error.ts"
+import { BrokerError, streamNotFound } from "../broker-error.ts"
 import { firstSince } from "../scan.ts"
 import { readValue, type StoredValue, writeValue } from "../values.ts"
 import { compareSources } from "./comparison.ts"
@@ -105,7 +105,8 @@ export const stillOpen = (
 
 /**
  * Reads which sources lost what was copied from them: what the last comparison found, and what the
- * ends of the streams show without one. Returns the sources that answered as well.
+ * ends of the streams show without one. Returns the sources that answered as well, and the names of
+ * those that are missing.
  *
  * @param workers the values of the bucket of workers.
  * @param infoOf what the leader of a stream has said of it; undefined where that is not known.
@@ -122,15 +123,16 @@ export const surveySources = Effect.fnUntraced(function* (
         const known = stillOpen(divergences, stream, info.config.sources ?? [])
         const isKnown = (source: string) => known.some((one) => one.source === source)
         const lost = links.flatMap(lostOf).filter(({ source }) => !isKnown(source))
-        const infos = links.map((link) => link.info)
-        return { divergences: [...known, ...lost], infos }
+        return { divergences: [...known, ...lost], links }
       }),
     { concurrency: "unbounded" }
   )
+  const links = found.flatMap((one) => one.links)
   return {
     divergences: found.flatMap((one) => one.divergences),
-    streams: found.flatMap(({ infos }) =>
-      infos.filter((info): info is StreamInfo => !(info instanceof BrokerError))
+    streams: links.flatMap(({ info }) => (info instanceof BrokerError ? [] : info)),
+    missing: links.flatMap(({ info, link }) =>
+      info instanceof BrokerError && info.code === streamNotFound ? link.source : []
     )
   }
 })

@@ -7,7 +7,11 @@ import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer } from "../../broker/consumers.ts"
 import { type LayoutRecord, readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
-import { lastingRestrictionsOf, restrictionsOfStream } from "../../broker/restrictions.ts"
+import {
+  lastingRestrictionsOf,
+  restrictionsOfStream,
+  tenantsOwn
+} from "../../broker/restrictions.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/record.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
@@ -17,9 +21,16 @@ import {
   lookAtConsumer,
   lookAtStream,
   lookAtStreams,
-  surveyEvents
+  surveyEvents,
+  surveyOf
 } from "../../broker/survey-streams.ts"
-import { defaultTopology, isClosed, isOfAccess, wanted } from "../../broker/topology.ts"
+import {
+  defaultTopology,
+  isClosed,
+  isOfAccess,
+  tenantStream,
+  wanted
+} from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
@@ -171,13 +182,23 @@ const lookAtPartition = Effect.fnUntraced(function* (
   }
 })
 
+/** Returns the tenants' own streams, which are in their accounts. */
+const tenantStreamsOf = (
+  names: Names,
+  { missing = [], streams = [] }: Partial<Effect.Success<ReturnType<typeof surveySources>>> = {}
+): ReadonlyArray<StreamSurvey> =>
+  [
+    ...streams.map((info) => surveyOf(info.config.name, info, false)),
+    ...missing.map((name) => surveyOf(name, undefined, true))
+  ].filter(({ name }) => names.tenantOf(name) !== undefined)
+
 /** Returns the streams that differ from what `petrel init` makes so that they lose something. */
 const restrictedAmong = (
   names: Names,
   streams: ReadonlyArray<StreamSurvey>,
   { change, settings }: LayoutRecord,
   partitions: number,
-  maxPayload: number
+  { max_payload = 0 }: { readonly max_payload?: number }
 ) => {
   if (settings === undefined || change !== undefined) return []
   const byName = new Map(streams.map(({ info, name }) => [name, info?.config]))
@@ -189,7 +210,14 @@ const restrictedAmong = (
     intakeBytes: size(names.intake)
   }
   const options = { ...defaultTopology, ...settings, ...sizes, partitions }
-  return wanted(names, options, maxPayload).flatMap(({ stream }) => {
+  const all = [
+    ...wanted(names, options, max_payload).map(({ stream }) => stream),
+    ...options.tenants.map((tenant) => ({
+      ...tenantStream(names, tenant, options, max_payload),
+      ...tenantsOwn
+    }))
+  ]
+  return all.flatMap((stream) => {
     const config = byName.get(stream.name)
     const fields =
       config === undefined || isClosed(stream.name, config.subjects)
@@ -358,6 +386,8 @@ export const readSurvey = Effect.gen(function* () {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })
+  const theirs = tenantStreamsOf(names, sources)
+  const all = [...streams, ...theirs.filter(({ state }) => state !== "led")]
   const isApart = record.isAccessApart === true || !isLed(buckets.workers)
   const { bytes, limitBytes } = room.backlogs
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
@@ -367,8 +397,8 @@ export const readSurvey = Effect.gen(function* () {
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account: account ?? { bytes: null, limitBytes: null },
     // This account does not have the tokens if they are in one of their own.
-    streams: isApart ? streams.filter(({ name }) => !isOfAccess(names, name)) : streams,
-    restricted: restrictedAmong(names, streams, record, count, server().max_payload ?? 0),
+    streams: isApart ? all.filter(({ name }) => !isOfAccess(names, name)) : all,
+    restricted: restrictedAmong(names, [...streams, ...theirs], record, count, server()),
     writeErrors,
     health,
     room,

@@ -130,9 +130,13 @@ const silentTooLongMs = 60_000
 
 /** Publishers are acknowledged by the source: nothing else shows that nothing is delivered. */
 const aboutSilentSources = ({ streams }: Survey): Conditions => {
-  const silent = streams.flatMap(({ info, name: target }) =>
-    info === undefined ? [] : silentSources(info).map((source) => ({ ...source, target }))
-  )
+  // That one is missing is said by itself.
+  const missing = new Set(streams.flatMap(({ name, state }) => (state === "missing" ? name : [])))
+  const silent = streams
+    .flatMap(({ info, name: target }) =>
+      info === undefined ? [] : silentSources(info).map((source) => ({ ...source, target }))
+    )
+    .filter(({ name }) => !missing.has(name))
   const text = silent
     .map(
       ({ name, silentMs, target }) =>
