@@ -18,6 +18,7 @@ import {
   findPartitions,
   noteLayout,
   readInstalled,
+  readLayoutRecord,
   refuseChange,
   refuseOlderFormat,
   TopologyError
@@ -229,6 +230,7 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const own = yield* ensureAll(items, (stream) =>
     losses.has(stream) ? beyondOf(names.partitionIn(stream) !== undefined) : 0
   )
+  yield* warnOfDropped(options.tenants)
   const isNew = yield* noteLayout(options, beyondOf(true), access !== undefined)
   yield* noteInstallation
   const isRemade = own.some(
@@ -241,6 +243,17 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   })
   const written = isComplete && isNew && !isRemade ? [record] : []
   return [...made, ...written, ...(yield* restartDiverged)]
+})
+
+/** Who removes a tenant takes its stream out of the sources; who did not mean to learns of it here only. */
+const warnOfDropped = Effect.fnUntraced(function* (tenants: ReadonlyArray<string>) {
+  const { settings } = (yield* readLayoutRecord).record
+  const dropped = (settings?.tenants ?? []).filter((tenant) => !tenants.includes(tenant))
+  if (dropped.length === 0) return
+  const what = dropped.join(", ")
+  yield* Effect.logWarning(
+    `the ${dropped.length === 1 ? "stream" : "streams"} of ${what} ${dropped.length === 1 ? "was" : "were"} taken out of the sources of the event stream: what is published there is not delivered any more, and the status does not say so from now on. If that is wrong, run \`petrel init --tenant-streams ${dropped.join(",")}\``
+  )
 })
 
 const restartDiverged = Effect.map(repairSources, (divergences) =>

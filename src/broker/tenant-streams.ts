@@ -1,6 +1,7 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import type { Names } from "../domain/names.ts"
 import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -91,6 +92,21 @@ const saysOf = (cause: unknown): string =>
     : cause instanceof Error && cause.name === "TimeoutError"
       ? `no answer within ${answerWithinMs / 1_000} s`
       : "nobody has that subject"
+
+/**
+ * Returns those of the tenants with a stream from which EVENTS does not copy, as somebody has taken it
+ * out of the sources.
+ *
+ * @param events the configuration of EVENTS; undefined if it is not known.
+ */
+export const tenantsWithoutSource = (
+  { tenantEvents }: Names,
+  events: Pick<WantedStream, "sources"> | undefined,
+  tenants: ReadonlyArray<string>
+): ReadonlyArray<string> => {
+  const sources = new Set(events?.sources?.map(({ name }) => name))
+  return events === undefined ? [] : tenants.filter((tenant) => !sources.has(tenantEvents(tenant)))
+}
 
 /** Returns how long ago each tenant's stream was last active, ns; negative if it never was. */
 const heardAgo = Effect.gen(function* () {

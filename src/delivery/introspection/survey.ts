@@ -24,6 +24,7 @@ import {
   surveyEvents,
   surveyOf
 } from "../../broker/survey-streams.ts"
+import { tenantsWithoutSource } from "../../broker/tenant-streams.ts"
 import {
   defaultTopology,
   isClosed,
@@ -88,6 +89,8 @@ export interface Survey {
   readonly restricted?: ReadonlyArray<{
     readonly name: string
     readonly fields: ReadonlyArray<string>
+    /** Tenants from whose streams it does not copy any more. */
+    readonly tenants?: ReadonlyArray<string>
   }>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
@@ -210,8 +213,17 @@ const restrictedAmong = (
     intakeBytes: size(names.intake)
   }
   const options = { ...defaultTopology, ...settings, ...sizes, partitions }
+  // Init does not take them in again: who removes a tenant takes its stream out, too.
+  const dropped = tenantsWithoutSource(names, byName.get(names.events), settings.tenants)
+  const isDropped = ({ name }: { readonly name: string }) =>
+    dropped.some((tenant) => names.tenantEvents(tenant) === name)
   const all = [
-    ...wanted(names, options, max_payload).map(({ stream }) => stream),
+    ...wanted(names, options, max_payload).map(({ stream }) => ({
+      ...stream,
+      ...(stream.sources === undefined
+        ? {}
+        : { sources: stream.sources.filter((source) => !isDropped(source)) })
+    })),
     ...options.tenants.map((tenant) => ({
       ...tenantStream(names, tenant, options, max_payload),
       ...tenantsOwn
@@ -223,7 +235,8 @@ const restrictedAmong = (
       config === undefined || isClosed(stream.name, config.subjects)
         ? []
         : [...lastingRestrictionsOf(config, stream), ...restrictionsOfStream(config, stream)]
-    return fields.length === 0 ? [] : [{ name: stream.name, fields }]
+    const tenants = stream.name === names.events ? dropped : []
+    return fields.length + tenants.length === 0 ? [] : [{ name: stream.name, fields, tenants }]
   })
 }
 

@@ -72,7 +72,8 @@ const aboutRestricted = ({
   restricted = []
 }: Survey): ReadonlyArray<Condition> => {
   const sealed = restricted.filter(({ fields }) => fields.some(isLasting))
-  const others = restricted.filter((stream) => !sealed.includes(stream))
+  const others = restricted.filter((stream) => stream.fields.length > 0 && !sealed.includes(stream))
+  const dropped = restricted.flatMap(({ tenants = [] }) => tenants)
   const lastingFields = [...new Set(sealed.flatMap(({ fields }) => fields.filter(isLasting)))]
   const fieldsOf = (all: ReadonlyArray<{ readonly fields: ReadonlyArray<string> }>) =>
     [...new Set(all.flatMap(({ fields }) => fields))].join(", ")
@@ -93,6 +94,11 @@ const aboutRestricted = ({
       others.length > 0,
       "stream-changed",
       `somebody changed ${namesText(others.map(({ name }) => name))} with another tool (${fieldsOf(others)}), so that what should be kept there is dropped or refused: \`petrel init\` changes it back`
+    ),
+    ...conditionIf(
+      dropped.length > 0,
+      "stream-changed",
+      `somebody took the ${dropped.length === 1 ? "stream" : "streams"} of ${namesText(dropped)} out of the sources of the event stream, so that what is published there is acknowledged and not delivered: \`petrel init --tenant-streams ${dropped.join(",")}\` takes ${dropped.length === 1 ? "it" : "them"} in again; where ${dropped.length === 1 ? "that tenant is" : "those tenants are"} to be removed, \`petrel init\` notes it`
     ),
     ...conditionIf(
       sealed.length > 0,

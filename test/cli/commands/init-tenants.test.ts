@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { natsClients } from "../../../src/broker/clients.ts"
+import { connectTo } from "../../../src/broker/connection.ts"
 import { nth } from "../../kit/engine.ts"
 import { addressFor, startTenantServer, tenantAccounts } from "../../kit/tenant-accounts.ts"
 import { parse } from "../command-line.ts"
@@ -51,6 +53,36 @@ describe("petrel init --tenant-streams", () => {
       assert.match(unreachable.err.join("\n"), /the account of initech does not answer on/)
       assert.match(names.err.join("\n"), /must be names of tenants, with commas: acme,globex/)
       assert.deepStrictEqual([unreachable.code, names.code], [1, 2])
+    })
+  )
+
+  it.live("says whose stream was taken out of the sources, and takes it in again", () =>
+    Effect.gen(function* () {
+      const server = yield* tenantServer
+      const url = addressFor(server, "operator")
+      const flags = ["--nats", url]
+      const init = (...args: ReadonlyArray<string>) => run("init", ...args, ...flags)
+      const sizes = ["--event-bytes", "64MiB", "--tenant-bytes", "16MiB"]
+      const made = yield* init("--partitions", "1", "--tenant-streams", "acme,globex", ...sizes)
+      assert.strictEqual(made.code, 0, made.err.join("\n"))
+      yield* Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+        const sources = (config.sources ?? []).filter(({ name }) => !name.endsWith("_globex"))
+        yield* ask("take out", () => jsm.streams.update(names.events, { ...config, sources }))
+      }).pipe(Effect.provide(connectTo({ url })))
+      const status = () => Effect.map(run("status", ...flags), ({ out }) => out.join("\n"))
+      const said = yield* status()
+      assert.match(said, /took the stream of globex out of .*`petrel init --tenant-streams globex`/)
+      assert.notInclude(said, "(sources)")
+      const plain = yield* init()
+      assert.match(
+        plain.err.join("\n"),
+        /stream of globex was taken out of .* not delivered any more.*--tenant-streams globex`/
+      )
+      const back = yield* init("--tenant-streams", "globex")
+      assert.include(back.out, "updated    stream PETREL_EVENTS: sources")
+      assert.notInclude(yield* status(), "took the stream")
     })
   )
 
