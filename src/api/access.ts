@@ -8,10 +8,10 @@ import { allTenants, defaultTokenRate, hasExpired, tokenView } from "../operatio
 import { LiveTokens } from "../operations/tokens/token-store.ts"
 import { timers } from "../time/timers.ts"
 import { credentialOf, Insider, type InsiderRecord } from "./credential.ts"
-import { tooManyRequests } from "./failures.ts"
+import { tooManyRequests, unavailable } from "./failures.ts"
 import { listedOperations } from "./groups.ts"
 import { LiveConnections } from "./live-connections.ts"
-import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
+import { Forbidden, TooManyRequests, Unauthorized, Unavailable } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes, withHeader, withHeaders } from "./request-notes.ts"
 import { holdSlot, RequestRates, rateHeaders, Slots } from "./tokens/caller-limits.ts"
@@ -23,7 +23,7 @@ export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller
     security: {
       token: HttpApiSecurity.bearer
     },
-    error: [Unauthorized, Forbidden, TooManyRequests]
+    error: [Unauthorized, Forbidden, TooManyRequests, Unavailable]
   }
 ) {}
 
@@ -105,6 +105,10 @@ export const accessLayer = (isSecure: boolean) =>
           if (given === "")
             return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
           const record = tokens.find(given)
+          if (record === undefined && !tokens.isCurrent())
+            return yield* unavailable(
+              "the console is not connected to the account of tokens, so it is not known whether this one was revoked: its log says why"
+            )
           if (record === undefined)
             return yield* unauthorized("there is no such token: it was revoked, or never was")
           const misuse = misuseOf(record, isCookie)

@@ -1,9 +1,11 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
 import type { BrokerOptions } from "./connection.ts"
 import { openBroker } from "./connection.ts"
 import { readLayoutRecord, TopologyError } from "./installed.ts"
+import { wireOf } from "./wire.ts"
 
 /**
  * The account that decides who may ask the API, where it is not the account of the streams: it holds
@@ -16,7 +18,8 @@ export const AccessBroker = Context.Reference<Broker["Service"] | undefined>(
 )
 
 /** Connects to the account of access. */
-export const accessTo = (options: BrokerOptions) => Layer.effect(AccessBroker, openBroker(options))
+export const accessTo = (options: BrokerOptions) =>
+  Layer.effect(AccessBroker, openBroker({ ...options, isAccess: true }))
 
 /** Carries out with the account of access what needs a broker. */
 export const inAccess = <A, E, R>(effect: Effect.Effect<A, E, R | Broker>) =>
@@ -25,6 +28,17 @@ export const inAccess = <A, E, R>(effect: Effect.Effect<A, E, R | Broker>) =>
     (access): Effect.Effect<A, E, R | Broker> =>
       access === undefined ? effect : Effect.provideService(effect, Broker, access)
   )
+
+/**
+ * Returns whether the account of access is connected now. Always true where there is none: with the
+ * broker of the streams nothing else works, either.
+ */
+export const accessConnection = Effect.gen(function* () {
+  if ((yield* AccessBroker) === undefined) return () => true
+  const { connection } = yield* inAccess(natsClients)
+  const wire = wireOf(connection)
+  return () => wire.isConnected && !wire.isClosed
+})
 
 /**
  * Fails unless the account of access is the one that the installation was made with, and has its

@@ -38,6 +38,8 @@ export interface BrokerOptions extends CredentialFiles {
   readonly prefix?: string | undefined
   /** The first token of event subjects. (Default: "events") */
   readonly eventRoot?: string | undefined
+  /** True for the account of tokens, whose login has flags of its own. (Default: false) */
+  readonly isAccess?: boolean | undefined
   /** Shown in the broker's list of connections. (Default: "petrel") */
   readonly clientName?: string | undefined
   /** How long an acknowledgement of a publish may take, ms. (Default: 5000) */
@@ -216,7 +218,9 @@ const unreachable = (
         ? `the credentials in ${creds}${expiryText(creds)}`
         : nkey !== undefined
           ? `the nkey in ${nkey}`
-          : "this user or password: give others with --creds or --nkey, or as nats://user:password@host:4222 in NATS_URL"
+          : options.isAccess === true
+            ? "the user or password for the account of tokens: give others with --access-creds or --access-nkey, or as nats://user:password@host:4222 in NATS_ACCESS_URL"
+            : "this user or password: give others with --creds or --nkey, or as nats://user:password@host:4222 in NATS_URL"
     return new BrokerUnusable({ message: `the broker at ${shown} refuses ${given}` })
   }
   const why = withoutLogin(

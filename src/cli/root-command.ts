@@ -141,7 +141,8 @@ const accessOptions = Effect.gen(function* () {
   const { access: url, accessCreds: creds, accessNkey: nkey } = yield* petrel
   if (url === "" && creds === undefined && nkey === undefined) return undefined
   const options = yield* brokerOptions
-  return { ...options, url: url === "" ? shownAddress(options.url) : url, creds, nkey }
+  const address = url === "" ? shownAddress(options.url) : url
+  return { ...options, url: address, creds, nkey, isAccess: true }
 })
 
 /** Connects to the account of tokens, where a login for it is given. */

@@ -3,9 +3,9 @@ import { AckPolicy, DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Layer, Schema } from "effect"
-import { accessTo, requireAccess } from "../../src/broker/access.ts"
+import { accessTo, inAccess, requireAccess } from "../../src/broker/access.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { connectTo } from "../../src/broker/connection.ts"
+import { abandon, connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { listEndpoints } from "../../src/endpoints/endpoint-store.ts"
@@ -177,6 +177,35 @@ describe("with the accounts of nats.conf, who has a worker's password", () => {
       })
       assert.strictEqual(code, 404)
       assert.lengthOf(yield* Effect.provideContext(listEndpoints(), operator), 0)
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+})
+
+describe("with the accounts of nats.conf, a console that is not connected to that of tokens", () => {
+  it.live("takes no token, as it does not hear of one that is revoked", () =>
+    Effect.gen(function* () {
+      const { consoleUser, server } = yield* onAccounts()
+      const api = yield* startConsole().pipe(Effect.provideContext(consoleUser))
+      const over = yield* connected(server, "access_operator")
+      const real = yield* token
+      yield* Effect.promise(() =>
+        jetstream(over).publish(`$KV.${names.buckets.tokens}.${real.id}`, real.record)
+      )
+      const ask = api.ask("/v1/status", { token: real.token })
+      yield* eventually(ask, ({ status }) => status === 200)
+      yield* Effect.provideContext(inAccess(abandon), consoleUser)
+      const { status, text } = yield* ask
+      assert.strictEqual(status, 503, text)
+      assert.include(text, "not connected to the account of tokens")
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+  it.live("is told which login is refused", () =>
+    Effect.gen(function* () {
+      const { server } = yield* onAccounts()
+      const url = server.url("access_console").replace("access_console:", "access_console:no")
+      const { message } = yield* Effect.flip(Layer.build(accessTo({ url })))
+      assert.include(message, "for the account of tokens: give others with --access-creds")
     }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

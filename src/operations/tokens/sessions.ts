@@ -67,9 +67,11 @@ const knownWithinMs = 2_000
  * @returns the session's token, which is for a cookie, once this console takes it.
  */
 export const openSession = Effect.fnUntraced(function* (given: string) {
-  const { find } = yield* LiveTokens
+  const { find, isCurrent } = yield* LiveTokens
   const now = yield* Clock.currentTimeMillis
   const record = find(given)
+  if (record === undefined && !isCurrent())
+    return yield* refuse("the console is not connected to the account of tokens: its log says why")
   if (record === undefined)
     return yield* refuse("there is no such token or link: it was used, revoked, or never was")
   if (hasExpired(record, now)) return yield* refuse("it has expired: ask for another one")

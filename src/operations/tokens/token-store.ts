@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Layer, Option, Schema, Stream } from "effect"
-import { inAccess } from "../../broker/access.ts"
+import { accessConnection, inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import type { FollowedEntries } from "../../broker/bucket-follow.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
@@ -205,8 +205,13 @@ export class LiveTokens extends Context.Service<
   LiveTokens,
   {
     /**
+     * False while the account of tokens, where they have one, is not connected: which of them were
+     * revoked, or made, is not known then.
+     */
+    readonly isCurrent: () => boolean
+    /**
      * Returns the record of a token; undefined for one that is unknown or was revoked, itself or a
-     * token that it was made with. It may have expired.
+     * token that it was made with, and for all while `isCurrent` is false. It may have expired.
      */
     readonly find: (token: string) => TokenRecord | undefined
     readonly get: (id: string) => TokenRecord | undefined
@@ -224,9 +229,12 @@ export class LiveTokens extends Context.Service<
       const { names } = yield* Broker
       const options = { bucket: names.buckets.tokens, lagMs }
       const current = yield* inAccess(followBucket(options, () => new TokenTable()))
+      const isCurrent = yield* accessConnection
       const get = (id: string) => current().tokens.get(id)
       return LiveTokens.of({
+        isCurrent,
         find: (token) => {
+          if (!isCurrent()) return undefined
           const id = tokenIdOf(token)
           const record = id === undefined ? undefined : get(id)
           if (record === undefined || !isTokenOf(record, token)) return undefined
