@@ -26,15 +26,57 @@ export const forTerminal = (line: string): string =>
     /^\\[ubfr]/.test(written) ? `\\${written}` : written
   )
 
-/** Buffers lines for up to 200 ms, since a worker may log much. Flushes them on exit. */
-const lines = Effect.acquireRelease(
-  Effect.sync(() => destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })),
-  // Flushes before the process exits. On exit, lines that remain are retried forever if the reader
-  // has gone.
-  (stream) => Effect.callback<void>((resume) => stream.flush(() => resume(Effect.void)))
-).pipe(
-  Effect.map((stream): DestinationStream => ({ write: (line) => stream.write(visible(line)) }))
-)
+/** Bytes of lines that wait to be written. Where they cannot be, further ones are lost. */
+const maxWaiting = 1024 * 1024
+/** How long the last lines are waited for before the process exits, ms. */
+const lastLinesMs = 1_000
+
+/**
+ * Buffers lines for up to 200 ms, since a worker may log much. Flushes them on exit. Where stderr takes
+ * none, as on a full disk, the process goes on, and the lines are tried again.
+ */
+export const makeLines = (fd: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const stream = destination({
+        ...{ fd, sync: false, minLength: 4096, periodicFlush: 200 },
+        maxLength: maxWaiting
+      })
+      stream.on("error", () => {
+        // On exit, it would try without end.
+        stream.flushSync = () => undefined
+      })
+      let lost = 0
+      stream.on("drop", () => lost++)
+      stream.on("drain", () => {
+        if (lost === 0) return
+        const msg = `${lost} lines of this log are lost: stderr took none for too long`
+        const line = { level: 40, time: new Date().toISOString(), pid: process.pid, msg }
+        lost = 0
+        stream.write(`${JSON.stringify(line)}\n`)
+      })
+      return { stream, isOpen: true }
+    }),
+    (lines) =>
+      Effect.callback<void>((resume) => lines.stream.flush(() => resume(Effect.void))).pipe(
+        Effect.timeoutOption(lastLinesMs),
+        // What is left would be written on exit, for as long as its reader takes.
+        Effect.andThen(
+          Effect.sync(() => {
+            lines.isOpen = false
+            lines.stream.destroy()
+          })
+        )
+      )
+  ).pipe(
+    Effect.map(
+      (lines): DestinationStream => ({
+        write: (line) => {
+          if (lines.isOpen) lines.stream.write(visible(line))
+        }
+      })
+    )
+  )
 
 const forPeople = async (): Promise<DestinationStream> => {
   const { default: pretty } = await import("pino-pretty")
@@ -114,7 +156,7 @@ export const loggingTo = (stream: DestinationStream) => {
  * per line. Effect's minimum level (--log-level) applies.
  */
 export const logging = Layer.unwrap(
-  Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : lines, (stream) =>
+  Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : makeLines(stderr), (stream) =>
     loggingTo(stream)
   )
 )

@@ -198,4 +198,31 @@ describe("petrel worker", () => {
       })
     )
   })
+
+  it.live.runIf(process.platform === "linux")(
+    "delivers where its log can be written nowhere, and ends when it is told to",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          const facts = yield* history
+          const hook = yield* receiver()
+          yield* endpoint({ url: hook.url, types: ["a"] })
+          const worker = yield* startNode(
+            [program, "worker", "--allow-network", "127.0.0.0/8", ...flags],
+            undefined,
+            {},
+            ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"]
+          )
+          yield* worker.until((out) => out.length > 1)
+          // It has logged what it delivers, and noticed that it cannot.
+          yield* Effect.sleep("1 seconds")
+          yield* publish("a", "1")
+          yield* facts.count("delivered", 1)
+          yield* worker.signal("SIGTERM")
+          assert.strictEqual(yield* worker.ended, 0)
+        })
+      )
+    }
+  )
 })
