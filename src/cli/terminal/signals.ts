@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { isatty } from "node:tty"
 import { Effect, type Exit, Fiber } from "effect"
 
 const often = 250
@@ -38,6 +39,13 @@ const numbers: Record<Signal, number> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
  */
 const onePress = 500
 
+/**
+ * Whether SIGHUP says that the terminal is gone which this process used. With nohup, or under a
+ * supervisor, it uses none, and goes on. Whether nohup had SIGHUP ignored is not known: Node sets all
+ * such signals back when it starts.
+ */
+const usesTerminal = (): boolean => [0, 1, 2].some((fd) => isatty(fd))
+
 let servesUntilStopped = false
 
 /**
@@ -75,7 +83,8 @@ export const runMain = <A, E>(
     asked = { signal, at: now }
     Effect.runFork(Fiber.interrupt(fiber))
   }
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal)
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, onSignal)
+  process.on("SIGHUP", usesTerminal() ? onSignal : () => undefined)
   onNpmShellGone(() => onSignal("SIGTERM"))
 
   fiber.addObserver((exit) => {

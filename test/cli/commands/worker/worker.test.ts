@@ -225,4 +225,28 @@ describe("petrel worker", () => {
       )
     }
   )
+
+  it.live("goes on after SIGHUP where it uses no terminal, as with nohup", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const facts = yield* history
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url, types: ["a"] })
+        const worker = yield* startNode(
+          [program, "worker", "--allow-network", "127.0.0.0/8", ...flags],
+          undefined,
+          {},
+          ["nohup"]
+        )
+        yield* worker.until((out) => out.length > 1)
+        yield* worker.signal("SIGHUP")
+        yield* Effect.sleep("1 seconds")
+        yield* publish("a", "1")
+        yield* facts.count("delivered", 1)
+        yield* worker.signal("SIGTERM")
+        assert.strictEqual(yield* worker.ended, 0)
+      })
+    )
+  })
 })
