@@ -5,7 +5,7 @@ import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { rawProblem, unavailableProblem } from "./problems.ts"
 
 /** Connections to the API at the same time. Half of them may be of clients that have shown no valid token. */
-const maxConnections = 1_024
+export const maxConnections = 1_024
 
 /** Why a connection is closed, for a client whose request is on its way. */
 const crowded = rawProblem(
@@ -19,9 +19,10 @@ const crowded = rawProblem(
 export const makeApiConnections = (
   refused: RefusalCells,
   isPlain: boolean,
-  max: number = maxConnections
+  max: number = maxConnections,
+  maxHeld?: number
 ): Connections =>
-  new Connections({ max, isPlain, crowded, refused: () => refused.note("connections") })
+  new Connections({ max, maxHeld, isPlain, crowded, refused: () => refused.note("connections") })
 
 /** How many connections to the API there are. */
 export const connectionFamilies = ({

@@ -68,6 +68,8 @@ export interface ApiOptions {
   readonly paceMs?: number | undefined
   /** Connections at the same time. (Default: 1,024) */
   readonly maxConnections?: number | undefined
+  /** Connections that have lost their place and are not closed yet. (Default: 2,048) */
+  readonly maxHeldConnections?: number | undefined
   /** Bytes of bodies in memory at the same time. (Default: 128 MiB) */
   readonly bodiesBytes?: number | undefined
 }
@@ -219,9 +221,10 @@ const makeApp = (options: ApiOptions) =>
  * Fails with ListenRefused if the address cannot be used.
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
-  const { bodiesBytes, maxConnections, paceMs } = options
+  const { bodiesBytes, maxConnections, maxHeldConnections, paceMs } = options
   const refused = yield* RefusedRequests
-  const connections = makeApiConnections(refused, options.tls === undefined, maxConnections)
+  const isPlain = options.tls === undefined
+  const connections = makeApiConnections(refused, isPlain, maxConnections, maxHeldConnections)
   const node = makeServer(options, connections)
   const stopWithin = options.stopWithin ?? defaultStopWithinMs
   const server = NodeHttpServer.layerServer(() => node, {
@@ -247,7 +250,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.provideService(HttpRouter.RouterConfig, { maxParamLength }),
     Effect.provideService(Stopping, stopping),
     Effect.provideService(LiveConnections, connections),
-    Effect.provideService(Slots, Slots.make()),
+    Effect.provideService(Slots, Slots.make(maxConnections)),
     Effect.provideService(
       RequestBodies,
       RequestBodies.make(refused, { bytes: bodiesBytes, paceMs })

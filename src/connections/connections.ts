@@ -9,6 +9,8 @@ import { networkOf } from "./network.ts"
 export interface ConnectionOptions {
   /** Connections at the same time. */
   readonly max: number
+  /** Connections that have lost their place and are not closed yet. (Default: 2,048) */
+  readonly maxHeld?: number | undefined
   /** False with TLS, where nothing can be written before its handshake. */
   readonly isPlain: boolean
   /** The answer of HTTP to a client that loses its place with a request on its way. */
@@ -87,10 +89,11 @@ export class Connections {
   readonly #all = new Map<string, Connection>()
   readonly #strangers = new Crowd()
   readonly #known = new Crowd()
-  readonly #held = new HeldConnections()
+  readonly #held: HeldConnections
 
   constructor(options: ConnectionOptions) {
     this.#options = options
+    this.#held = new HeldConnections(options.maxHeld)
     this.#maxStrangers = Math.ceil(options.max * strangersShare)
   }
 

@@ -30,6 +30,12 @@ const maxHeld = 2_048
 export class HeldConnections {
   readonly #ofOwners = new Shares(Number.POSITIVE_INFINITY)
   readonly #ends = new Map<Socket, () => void>()
+  readonly #max: number
+
+  /** @param max fewer, where there are files for fewer. */
+  constructor(max: number = maxHeld) {
+    this.#max = Math.min(max, maxHeld)
+  }
 
   /** How many there are. */
   get size(): number {
@@ -50,7 +56,7 @@ export class HeldConnections {
     this.#ofOwners.take(owner)
     socket.once("close", forget)
     this.#ends.set(socket, end)
-    if (this.#ends.size <= maxHeld) return
+    if (this.#ends.size <= this.#max) return
     const [first] = this.#ends.values()
     first?.()
   }

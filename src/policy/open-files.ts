@@ -12,6 +12,45 @@ export interface OpenLoad {
  */
 const openPerRequest = 4
 
+/** What a server may have open towards its clients at the same time. */
+export interface OpenConnections {
+  readonly max: number
+  /** Connections that have lost their place, and are closed some seconds later. */
+  readonly maxHeld: number
+}
+
+/** With fewer connections, half of which are for clients who are known, a server would serve nobody. */
+const minConnections = 16
+/** Of the files of a server, those for connections that have their place. */
+const placesShare = 3 / 4
+
+/** Files of a console besides its connections: it has 49, and opens others to read its log. */
+export const consoleFiles = 72
+/** Files of a gateway besides its connections: it has 25, and connects when it reconciles. */
+export const gatewayFiles = 40
+
+/** Returns how many files a process must be able to open for so many connections. */
+export const filesForConnections = (wanted: number, others: number): number =>
+  others + Math.ceil(wanted / placesShare)
+
+/**
+ * Returns the connections that fit into the files that a process may open. Where a file is missing,
+ * the system closes whichever connection comes next, also that of a client who is known.
+ *
+ * @param wanted connections that may have a place.
+ * @param others files that the process needs besides.
+ * @param files files and connections that the process may have open; undefined for no limit.
+ */
+export const connectionsWithin = (
+  wanted: number,
+  others: number,
+  files = Number.POSITIVE_INFINITY
+): OpenConnections => {
+  const free = files - others
+  const max = Math.min(wanted, Math.max(minConnections, Math.floor(free * placesShare)))
+  return { max, maxHeld: Math.max(1, free - max) }
+}
+
 /** Files of a worker besides its connections to receivers, with room for name look-ups: it has 24. */
 const otherFiles = 48
 

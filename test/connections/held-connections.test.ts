@@ -3,8 +3,21 @@ import { assert, describe, it } from "@effect/vitest"
 import { HeldConnections, heldBackMs } from "../../src/connections/held-connections.ts"
 
 describe("connections that have lost their place", () => {
+  it("are as many at most as there are files for, if that is less", () => {
+    const held = new HeldConnections(2)
+    const sockets = [new Socket(), new Socket(), new Socket()]
+    const gone: Array<Socket> = []
+    for (const socket of sockets)
+      held.hold(socket, "owner", () => {
+        gone.push(socket)
+        socket.destroy()
+      })
+    assert.deepStrictEqual(gone, sockets.slice(0, 1))
+    for (const socket of sockets) socket.emit("close")
+  })
+
   it("are 2,048 at most: where there are more, the first goes", () => {
-    const held = new HeldConnections()
+    const held = new HeldConnections(Number.POSITIVE_INFINITY)
     const gone: Array<number> = []
     const sockets = Array.from({ length: 2_050 }, () => new Socket())
     for (const [number, socket] of sockets.entries())

@@ -12,6 +12,8 @@ const maxOfToken = 128
 /** Streams of `/live` at the same time, in all and of one token. */
 const maxStreams = 256
 const maxStreamsOfToken = 16
+/** Of all connections, those that may be streams. */
+const streamsShare = 1 / 4
 
 type Owner = Pick<Caller["Service"], "tenant" | "token">
 
@@ -72,11 +74,14 @@ export class Slots extends Context.Service<
   Slots,
   { readonly requests: CallerSlots; readonly streams: CallerSlots }
 >()("petrel/api/Slots") {
-  static readonly make = () =>
-    Slots.of({
+  /** @param maxConnections of the server. (Default: enough for all streams) */
+  static readonly make = (maxConnections = Number.POSITIVE_INFINITY) => {
+    const streams = Math.min(maxStreams, Math.ceil(maxConnections * streamsShare))
+    return Slots.of({
       requests: new CallerSlots(maxRequests, maxOfToken),
-      streams: new CallerSlots(maxStreams, maxStreamsOfToken)
+      streams: new CallerSlots(streams, Math.min(maxStreamsOfToken, Math.ceil(streams / 2)))
     })
+  }
 }
 
 /** The requests that a token may still make at once, as of a time. */

@@ -61,7 +61,9 @@ export interface GatewayOptions {
   /** How much is taken at the same time. (Default: `defaultBounds`) */
   readonly bounds?: AdmissionBounds
   /** Connections at the same time. (Default: 4,096) */
-  readonly maxConnections?: number
+  readonly maxConnections?: number | undefined
+  /** Connections that have lost their place and are not closed yet. (Default: 2,048) */
+  readonly maxHeldConnections?: number | undefined
   /** How long a stop waits for requests under way, ms. (Default: 10 s) */
   readonly stopWithinMs?: number
   /** Pause between what it says of itself, ms. (Default: 5 s) */
@@ -77,7 +79,7 @@ const checkedEveryMs = 1_000
 /** How long an idle connection is kept, ms: longer than proxies keep theirs. */
 const keepAliveMs = 65_000
 /** Connections at the same time. Half of them may be of clients that have sent nothing verified. */
-const maxConnections = 4_096
+export const maxConnections = 4_096
 /** Connections that the kernel keeps until they are accepted. */
 const backlog = 4_096
 /** Bytes that an event's headers in INTAKE may take. */
@@ -102,7 +104,8 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   const maxBytes = info.config.max_msg_size - headerBytes
   const admission = new Admission(bounds)
   const connections = new Connections({
-    ...{ max: options.maxConnections ?? maxConnections, isPlain: tls === undefined, crowded },
+    ...{ max: options.maxConnections ?? maxConnections, maxHeld: options.maxHeldConnections },
+    ...{ isPlain: tls === undefined, crowded },
     refused: () => counts.closed()
   })
   const refusals = new Refusals()

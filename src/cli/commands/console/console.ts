@@ -12,6 +12,7 @@ import { listenText, readListenAddress } from "../../../metrics/listen.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { JobCounter } from "../../../operations/jobs/job-queue.ts"
 import { parseNetwork } from "../../../policy/address.ts"
+import { consoleFiles } from "../../../policy/open-files.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/remote-log.ts"
@@ -25,6 +26,7 @@ import {
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
 import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
+import { openFileLimit, serverConnections } from "../../open-files.ts"
 import { refusal } from "../../refused.ts"
 import {
   brokerOptions,
@@ -246,12 +248,19 @@ export const console = Command.make(
         `--cors-origin ${wrong[0]} is no origin: name one as browsers do, such as https://app.example.com, with its port if it has one, without a path, and without *`
       ])
     yield* warnOfCertificate(tls.success)
+    const { maxConnections } = yield* Effect.promise(
+      () => import("../../../api/live-connections.ts")
+    )
+    const connections = roles.includes("api")
+      ? yield* serverConnections(maxConnections, consoleFiles, { files: openFileLimit(), parts: 1 })
+      : {}
     const corsOrigins = origins.flatMap(([, origin]) => origin ?? [])
     const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(
       roles,
       {
         ...at,
+        ...connections,
         publicUrl,
         hasPages: roles.includes("ui"),
         tls: tls.success,

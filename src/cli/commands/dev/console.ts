@@ -8,9 +8,11 @@ import { JobCounter } from "../../../operations/jobs/job-queue.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/token.ts"
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
 import { LiveTokens, readToken } from "../../../operations/tokens/token-store.ts"
+import { consoleFiles } from "../../../policy/open-files.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import { notListening } from "../../flags/listen-flags.ts"
 import { startTraces } from "../../flags/metrics-flags.ts"
+import { type OpenFiles, serverConnections } from "../../open-files.ts"
 import { Refused } from "../../refused.ts"
 import { addressOf, makeLoginLink, otherListen, readListen } from "../console/console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "../console/projection.ts"
@@ -131,6 +133,7 @@ interface DevConsoleOptions {
   readonly data: string
   /** Address and port; port 0 takes a free one. */
   readonly listen: string
+  readonly open: OpenFiles
   /** Where spans go; undefined to export none. */
   readonly tracesOtlp: string | undefined
 }
@@ -143,6 +146,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   client,
   data,
   listen,
+  open,
   tracesOtlp
 }: DevConsoleOptions) {
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
@@ -169,7 +173,10 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   })
   const turns = yield* Turns.make
   const countJobs = yield* runJobs(name, turns.schedulerOfTenant).pipe(auditsInThreads(client))
-  const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns, hasPages: true }).pipe(
+  const { maxConnections } = yield* Effect.promise(() => import("../../../api/live-connections.ts"))
+  const connections = yield* serverConnections(maxConnections, consoleFiles, open)
+  const served = serveApi({ ...at, ...connections, stopWithin, turns, hasPages: true })
+  const { app, port, refused } = yield* served.pipe(
     Effect.catchTag("ListenRefused", (error) => notListening(error, listen, otherListen)),
     Effect.provideService(DeliveryLog, log),
     Effect.provideService(JobCounter, countJobs)

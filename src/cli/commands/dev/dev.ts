@@ -22,6 +22,7 @@ import type { EmbeddedBroker } from "../../../broker/embedded/embedded.ts"
 import { startEmbedded } from "../../../broker/embedded/embedded.ts"
 import { type ReadMessage, readStream } from "../../../broker/scan.ts"
 import { maxStoreBytes, minStoreBytes } from "../../../broker/storage-limits.ts"
+import { defaultLoad } from "../../../delivery/scheduling/capacity-pool.ts"
 import { isSuccess } from "../../../domain/fact.ts"
 import type { StoredFact } from "../../../history/read.ts"
 import { parseFact } from "../../../history/read.ts"
@@ -36,6 +37,7 @@ import {
 import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { visible } from "../../format/visible.ts"
 import { setCollector } from "../../memory.ts"
+import { type OpenFiles, openFileLimit, workerLoad } from "../../open-files.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"
@@ -135,6 +137,7 @@ const withoutRepeatedLogs = Effect.updateService(
 const serve = Effect.fnUntraced(function* (
   options: Omit<DevOptions, "port" | "store" | "asksForToken"> & {
     readonly client: BrokerOptions
+    readonly open: OpenFiles
   },
   token: DevToken | undefined,
   server: EmbeddedBroker,
@@ -157,13 +160,18 @@ const serve = Effect.fnUntraced(function* (
   const console = yield* serveDevConsole(options)
   const sample = withSample ? yield* serveSample : undefined
   const { serveDevSources, sourceLines } = yield* Effect.promise(() => import("./sources.ts"))
-  const sources = yield* serveDevSources(options.sources, options.listen.endsWith(":0"))
+  const sources = yield* serveDevSources(
+    options.sources,
+    options.listen.endsWith(":0"),
+    options.open
+  )
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
   const own = { id, roles: ["router", "deliver"] } as const
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       ...own,
+      ...(yield* workerLoad(defaultLoad.maxInFlight, options.open)),
       allowNetworks: loopback,
       allowPorts: "any",
       ...{ stopWithin, traces, metrics }
@@ -256,6 +264,8 @@ const untilBrokerEnds = (server: EmbeddedBroker, dataDir: string) => {
 
 const run = Effect.fnUntraced(function* (options: DevOptions) {
   const { events, prefix } = yield* petrel
+  // Worker, console and gateway share the files of this process.
+  const open = { files: openFileLimit(), parts: options.sources.length > 0 ? 3 : 2 }
   yield* lockDataDirectory(options.data)
   const token = options.asksForToken ? yield* readDevToken(options.data) : undefined
   const dataDir = join(options.data, "broker")
@@ -287,7 +297,7 @@ const run = Effect.fnUntraced(function* (options: DevOptions) {
   const brokerEnds = untilBrokerEnds(server, dataDir)
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve({ ...options, client }, token, server, size)),
+    Effect.scoped(serve({ ...options, client, open }, token, server, size)),
     // Before the worker stops: otherwise it would wait for answers from a broker that has exited.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))

@@ -2,10 +2,12 @@ import { randomBytes } from "node:crypto"
 import { Clock, Effect, Result } from "effect"
 import type { Source } from "../../../domain/source.ts"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
-import { serveGateway } from "../../../intake/gateway/listen.ts"
+import { maxConnections, serveGateway } from "../../../intake/gateway/listen.ts"
 import { providerOf } from "../../../intake/source-provider.ts"
 import { addSource, getSource } from "../../../intake/source-store.ts"
 import { sourcePath } from "../../../operations/sources/manage-sources.ts"
+import { gatewayFiles } from "../../../policy/open-files.ts"
+import { type OpenFiles, serverConnections } from "../../open-files.ts"
 import { sample, sampleBy } from "./welcome.ts"
 
 /** A source whose webhooks `petrel dev` takes in. */
@@ -47,7 +49,8 @@ export const devSourceProblem = (provider: string): string | undefined => {
  */
 export const serveDevSources = Effect.fnUntraced(function* (
   providers: ReadonlyArray<string>,
-  isAnyPort: boolean
+  isAnyPort: boolean,
+  open: OpenFiles
 ) {
   if (providers.length === 0) return []
   const now = yield* Clock.currentTimeMillis
@@ -56,8 +59,9 @@ export const serveDevSources = Effect.fnUntraced(function* (
       addSource(newSource(provider, now), sampleBy)
     )
   )
+  const connections = yield* serverConnections(maxConnections, gatewayFiles, open)
   const serve = (port: number) =>
-    serveGateway({ host: "127.0.0.1", port, counts: new GatewayCounts() })
+    serveGateway({ host: "127.0.0.1", port, counts: new GatewayCounts(), ...connections })
   const { port } = isAnyPort
     ? yield* serve(0)
     : yield* Effect.catchTag(serve(usualPort), "ListenRefused", () => serve(0))

@@ -3,8 +3,9 @@ import { Effect, Result } from "effect"
 import { Command } from "effect/cli"
 import { requireEventsOfIntake } from "../../../broker/survey-intake.ts"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
-import { serveGateway } from "../../../intake/gateway/listen.ts"
+import { maxConnections, serveGateway } from "../../../intake/gateway/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/listen.ts"
+import { gatewayFiles } from "../../../policy/open-files.ts"
 import { reconcileBySchedule } from "../../../reconcile/schedule.ts"
 import { apiNetworkFlag, readApiNetworks } from "../../flags/api-flags.ts"
 import {
@@ -17,6 +18,7 @@ import {
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { isSet } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
+import { openFileLimit, serverConnections } from "../../open-files.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
@@ -45,6 +47,10 @@ export const ingest = Command.make(
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
     const networks = yield* readApiNetworks(allowNetwork)
     yield* warnOfCertificate(tls.success)
+    const connections = yield* serverConnections(maxConnections, gatewayFiles, {
+      files: openFileLimit(),
+      parts: 1
+    })
     const serve = Effect.gen(function* () {
       setCollector(heapGrowthPercent)
       yield* requireEventsOfIntake
@@ -58,7 +64,12 @@ export const ingest = Command.make(
           problems: () => problems()
         }
       )
-      const gateway = yield* serveGateway({ ...listen, tls: tls.success, counts }).pipe(
+      const gateway = yield* serveGateway({
+        ...listen,
+        tls: tls.success,
+        counts,
+        ...connections
+      }).pipe(
         Effect.catchTag("ListenRefused", (error) =>
           notListening(error, listenText(listen), "127.0.0.1:8089")
         )
@@ -66,13 +77,15 @@ export const ingest = Command.make(
       problems = gateway.problems
       const scheme = tls.success === undefined ? "http" : "https"
       const address = `${scheme}://${listenText({ ...listen, port: gateway.port })}`
-      yield* report(
+      const reported = report(
         {
           address,
           ...(metricsAt === undefined ? {} : { metrics: metricsAt })
         },
         `webhooks come in on ${address}/in/<tenant>/<source>: \`petrel source list\` shows the sources`
       )
+      // A gateway whose stdout nobody reads takes webhooks as well.
+      yield* once ? reported : Effect.ignore(reported)
       if (once) return
       yield* reconcileBySchedule({
         networks,

@@ -8,7 +8,7 @@ import { type AnswerLevel, answerLevels } from "../../../delivery/http/kept-answ
 import { defaultLoad } from "../../../delivery/scheduling/capacity-pool.ts"
 import { isToken } from "../../../domain/token.ts"
 import { bothReaches, parseNetwork, type Reach } from "../../../policy/address.ts"
-import { filesFor, loadWithin, minInFlight } from "../../../policy/open-files.ts"
+import { minInFlight } from "../../../policy/open-files.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
 import type { WorkerOptions } from "../../../worker/worker.ts"
 import {
@@ -19,10 +19,10 @@ import {
 } from "../../flags/metrics-flags.ts"
 import { durationFlag, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
+import { openFileLimit, workerLoad } from "../../open-files.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { openFileLimit } from "./open-files.ts"
 
 /**
  * The destinations that a worker's requests may reach: for all tenants, and additional ones by
@@ -285,12 +285,7 @@ export const worker = Command.make(
     if (Result.isFailure(answers)) return yield* refusal(answers.failure)
     if (Result.isFailure(ca)) return yield* refusal([ca.failure])
     const { everyone, tenants } = reach.success
-    const files = openFileLimit()
-    const load = loadWithin(maxInFlight, files)
-    if (load.maxInFlight < maxInFlight)
-      yield* Effect.logWarning(
-        `this process may have ${files} files open: at most ${load.maxInFlight} requests are in flight, not ${maxInFlight}; that many need \`ulimit -n ${filesFor(maxInFlight)}\` (systemd: LimitNOFILE)`
-      )
+    const load = yield* workerLoad(maxInFlight, { files: openFileLimit(), parts: 1 })
     const settings = {
       id: Option.getOrElse(id, ownId),
       roles,
