@@ -33,7 +33,7 @@ export type LiveMessage =
 export interface LiveOptions extends CallOptions {
   /** Goes on after this one: `lastEventId` of an earlier stream. (Default: what happens from now on) */
   readonly lastEventId?: string | undefined
-  /** Called with true each time that a connection is made, and with false when it ends. */
+  /** Called with true each time that failures are followed, and with false when a connection ends. */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined
 }
 
@@ -113,10 +113,15 @@ async function* connection(
   try {
     const { answer, pieces } = await follow(watched.signal)
     if (pieces === undefined) throw problemIn(id, answer)
-    onConnected(true)
     try {
+      let isToBegin = true
       for await (const event of serverEvents(pieces)) {
         watched.touch()
+        // A server that has lost its broker answers, and then knows no position.
+        if (isToBegin && event.id !== undefined) {
+          isToBegin = false
+          onConnected(true)
+        }
         yield event
       }
     } finally {

@@ -91,6 +91,22 @@ describe("following failures with the client", () => {
     })
   )
 
+  it.live("is connected once it has a position, which a server without its broker has not", () =>
+    Effect.gen(function* () {
+      const { petrel, requests } = yield* clientOf((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" })
+        response.end(requests.length < 3 ? ": following\nretry: 100\n\n" : text)
+        return undefined
+      })
+      const told: Array<boolean> = []
+      const onConnected = (is: boolean) => told.push(is)
+      yield* Effect.promise(async () => {
+        for await (const _ of petrel.live({}, { onConnected })) break
+      })
+      assert.deepStrictEqual(told, [false, false, true, false])
+    })
+  )
+
   it.live("ends with what the program's own functions throw", () =>
     Effect.gen(function* () {
       const { petrel, quiet, requests, url } = yield* clientOf((_, response) => {
