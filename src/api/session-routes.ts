@@ -77,6 +77,12 @@ export const sessionRoutes = (isSecure: boolean) =>
             ...([403, "forbidden", "The token does not allow this"] as const),
             "a page of another site asks for it"
           )
+        // Its session would not be believed, and a link would be used up for nothing.
+        if (headers["sec-fetch-site"] === undefined && headers.origin !== undefined)
+          return refused(
+            ...([403, "forbidden", "The token does not allow this"] as const),
+            "the browser does not say which site asks, as over plain HTTP, or behind a proxy that removes Sec-Fetch-Site: open these pages over TLS, or at 127.0.0.1 on the console's own machine"
+          )
         const given = decodeGiven(decoder.decode(yield* readBody(maxBodyBytes)))
         if (given._tag === "None")
           return refused(

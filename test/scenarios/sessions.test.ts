@@ -59,6 +59,21 @@ describe.concurrent("a session of a browser", () => {
     })
   )
 
+  scenario(
+    "is not opened where a browser does not say which site asks: nobody would believe it",
+    () =>
+      Effect.gen(function* () {
+        const console = yield* startConsole()
+        const secret = secretOf(yield* operatorLink)
+        // So does a browser over plain HTTP under another name than that of loopback.
+        const plain = yield* open(console, secret, { origin: "http://petrel.test" })
+        assert.strictEqual(plain.status, 403)
+        assert.include(String(plain.json.detail), "open these pages over TLS")
+        // The link is not used up.
+        yield* opened(console, secret)
+      })
+  )
+
   scenario("of one link is one, whoever is first", () =>
     Effect.gen(function* () {
       const console = yield* startConsole()
