@@ -152,6 +152,21 @@ describe.concurrent("a gateway", () => {
     })
   )
 
+  scenario("says in a sentence why it takes nothing that is no request", () =>
+    Effect.gen(function* () {
+      const { port } = yield* startGateway()
+      for (const [said, status, why] of [
+        [head("POST", path, { x: "x".repeat(70_000) }), 431, "the headers are too large"],
+        ["no HTTP\r\n\r\n", 400, "this is no HTTP request that can be read"]
+      ] as const) {
+        const client = yield* rawClient(`http://127.0.0.1:${port}`)
+        client.send(said)
+        yield* client.closed
+        assert.match(client.heard(), new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\n\\r\\n${why}$`))
+      }
+    })
+  )
+
   scenario("answers what is under way when it stops, and closes each connection after that", () =>
     Effect.gen(function* () {
       yield* stripeSource()

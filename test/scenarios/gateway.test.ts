@@ -444,6 +444,7 @@ describe.concurrent("a gateway", () => {
       yield* eventually(held.count, (count) => count === 2)
       const refused = yield* post(path, stripeWebhook(stripeEvent("evt_1")))
       assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [503, "1"])
+      assert.strictEqual(String(refused.body), "too much comes at once: send it again")
       const calm = yield* post("/in/acme/calm", stripeWebhook(stripeEvent("evt_2")))
       assert.strictEqual(calm.status, 200)
       // What the broker has not acknowledged is not answered.

@@ -27,7 +27,9 @@ export const unavailable = (
   body
 })
 
-export const noStore = unavailable("broker-unavailable", "it cannot be stored now: send it again")
+const cannotStore = "it cannot be stored now: send it again"
+
+export const noStore = unavailable("broker-unavailable", cannotStore)
 
 export const notReadable = unavailable(
   "not-verifiable",
@@ -47,6 +49,12 @@ export const tooLarge = (max: number): Answer => ({
   body: `an event may have ${max} bytes`
 })
 
+const notNowTexts = {
+  "rate-limited": "the source takes no more for now: send it again later",
+  overloaded: "too much comes at once: send it again",
+  "broker-unavailable": cannotStore
+}
+
 /** The answer to what is not taken now: 429 only where the provider is known to come again after it. */
 export const notNow = (
   { provider }: Pick<LiveSource, "provider">,
@@ -54,7 +62,8 @@ export const notNow = (
 ): Answer => ({
   status: outcome === "rate-limited" && provider?.retries429 === true ? 429 : 503,
   outcome,
-  headers: { "retry-after": String(retryAfterS) }
+  headers: { "retry-after": String(retryAfterS) },
+  body: notNowTexts[outcome]
 })
 
 /** Bytes of a body that Node reads after an answer, so that the connection can be used again. */
@@ -99,16 +108,30 @@ export const send = (
   if (!request.complete && length > maxDrained) linger(request)
 }
 
+/** Returns an answer as bytes of HTTP, for a connection that is closed after it. */
+const lastAnswer = (status: string, body: string, headers = ""): string =>
+  `HTTP/1.1 ${status}\r\n${headers}connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+
 /** The answer to a client whose connection another one has got. */
-export const crowded =
-  "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+export const crowded = lastAnswer(
+  "503 Service Unavailable",
+  "there are too many connections: connect again",
+  "retry-after: 1\r\n"
+)
+
+/** Answers to requests that are none, by the code of the error. */
+const unparsable: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: lastAnswer("408 Request Timeout", "the request did not arrive in time"),
+  HPE_HEADER_OVERFLOW: lastAnswer(
+    "431 Request Header Fields Too Large",
+    "the headers are too large"
+  )
+}
+const unreadable = lastAnswer("400 Bad Request", "this is no HTTP request that can be read")
 
 /** Answers what is no request, and closes its connection. */
 export const refuseConnection = (error: Error, socket: Socket): void => {
-  const isLate = "code" in error && error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-  if (socket.writable)
-    socket.end(
-      `HTTP/1.1 ${isLate ? "408 Request Timeout" : "400 Bad Request"}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
-    )
+  const code = "code" in error ? String(error.code) : ""
+  if (socket.writable) socket.end(unparsable[code] ?? unreadable)
   timers.after(500, () => socket.destroy()).unref()
 }
