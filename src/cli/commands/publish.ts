@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer"
+import { readFileSync } from "node:fs"
 import { Effect, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { readLayout } from "../../broker/installed.ts"
@@ -27,6 +29,19 @@ const readHeaders = (lines: ReadonlyArray<string>) => {
     else headers.set(name, value)
   }
   return { headers: Object.fromEntries(headers), problems }
+}
+
+/**
+ * Returns true if an argument has lost bytes that are no UTF-8: Node puts U+FFFD in their place. Only
+ * Linux still has the bytes.
+ */
+const hasLostBytes = (argument: string): boolean => {
+  if (!argument.includes("\uFFFD")) return false
+  try {
+    return !isUtf8(readFileSync("/proc/self/cmdline"))
+  } catch {
+    return false
+  }
 }
 
 /** Publishes one event in the way that any NATS client can. */
@@ -60,6 +75,10 @@ export const publish = Command.make(
           ? flagProblems(checked.failure, { tenant: "TENANT", type: "TYPE" })
           : []),
         ...problems
+      ])
+    if (hasLostBytes(body))
+      return yield* refusal([
+        "BODY is no valid UTF-8, and its bytes would be changed: give it on standard input, with -"
       ])
     const bytes = body === "-" ? yield* readStdin(maxBodyBytes) : Buffer.from(body, "utf8")
     const { unsent, ...published } = yield* publishEvent(event, bytes).pipe(

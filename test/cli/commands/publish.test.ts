@@ -80,4 +80,27 @@ describe("petrel publish", () => {
       })
     )
   })
+
+  it.live.runIf(process.platform === "linux")("changes no byte of an argument", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const published = (body: string) => {
+          const own = [process.execPath, program, "publish", "acme", "a", ...flags]
+          const script = `exec "$@" "$(printf '${body}')"`
+          return spawnSync("sh", ["-c", script, "sh", ...own], { encoding: "utf8" })
+        }
+        const refused = published("a\\377b")
+        assert.strictEqual(refused.status, 2)
+        assert.strictEqual(
+          refused.stderr,
+          "petrel: BODY is no valid UTF-8, and its bytes would be changed: give it on standard input, with -\n"
+        )
+        assert.strictEqual(published("a\uFFFDb").status, 0)
+        const { ask, jsm, names } = yield* natsClients
+        const stored = yield* ask("get", () => jsm.streams.getMessage(names.events, { seq: 1 }))
+        assert.strictEqual(Buffer.from(stored?.data ?? []).toString(), "a\uFFFDb")
+      })
+    )
+  })
 })
