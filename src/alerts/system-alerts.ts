@@ -1,6 +1,5 @@
 import { Array as Arr, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { brokerNow } from "../broker/clock-watch.ts"
 import { surveyIntake } from "../broker/survey-intake.ts"
 import type { EventsSurvey } from "../broker/survey-streams.ts"
 import { lookAtStream, surveyEvents } from "../broker/survey-streams.ts"
@@ -44,11 +43,16 @@ const noCounts = { delivered: 0, pending: 0, dead: 0, openCircuits: 0 }
 
 const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending > 0
 
+interface SystemAlertsOptions extends JudgeOptions {
+  /** How far the clock of this machine is ahead of the broker's (negative: behind), ms. */
+  readonly skewMs: () => number
+}
+
 /**
  * Raises and clears alerts about tenants and the system, for as long as the scope lives. Only the
  * owner of the first partition does so; it asks all owners for their counts.
  */
-export const runSystemAlerts = Effect.fnUntraced(function* (options: JudgeOptions) {
+export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlertsOptions) {
   const register = yield* makeAlertRegister({
     ...options,
     keys: "raised.>",
@@ -60,7 +64,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: JudgeOption
 
 /** Judges tenants and the system, look by look. */
 class SystemJudge {
-  readonly #options: JudgeOptions
+  readonly #options: SystemAlertsOptions
   readonly #register: AlertRegister
   /** Index of each partition. */
   readonly #partitions: ReadonlyArray<number>
@@ -78,7 +82,7 @@ class SystemJudge {
   /** What relays have said of their outboxes. */
   #outboxes: ReadonlyArray<OutboxReport> = []
 
-  constructor(options: JudgeOptions, register: AlertRegister) {
+  constructor(options: SystemAlertsOptions, register: AlertRegister) {
     this.#options = options
     this.#register = register
     this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)
@@ -120,9 +124,9 @@ class SystemJudge {
       if (this.#looks % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const failing = yield* readFailing(yield* countWorkers)
       if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports
-      // What others have stored has the broker's time, or that of their machines.
-      const now = yield* brokerNow
       const at = this.#options.clock.currentTimeMillisUnsafe()
+      // What others have stored has the broker's time, or that of their machines.
+      const now = at - this.#options.skewMs()
       const began = this.#began.at(at)
       const state: SystemState = {
         circuitsOpen,

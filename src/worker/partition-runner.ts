@@ -202,7 +202,10 @@ class PartitionRunner {
   /** Does what one worker of all does: the owner of partition 0. */
   readonly #beSole = Effect.fnUntraced({ self: this }, function* (holds: () => boolean) {
     const { alerts } = this.#shared
-    yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
+    yield* runSystemAlerts({
+      ...{ ...alerts, every: systemAlertsFactor * alerts.every, holds },
+      skewMs: this.#node.workerClock.skewMs
+    })
     yield* Effect.forkScoped(runEventExpiry(holds))
     yield* Effect.forkScoped(keepBypass(this.#node.layout.ackWait, holds))
     yield* Effect.forkScoped(keepIntakeRoom(holds))
