@@ -78,7 +78,7 @@ export const makeQueueBrake = Effect.fnUntraced(function* (
       ? Effect.logWarning(
           "queues are full: events are not routed until some of what is in them is delivered; see `petrel status`"
         )
-      : Effect.logInfo("there is room in the queues again: events are routed")
+      : Effect.logInfo("there is space in the queues again: events are routed")
   })
 
   return {

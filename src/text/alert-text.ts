@@ -38,15 +38,15 @@ const findingText = ({ name, status, threshold, value = 0, windowMs }: Alert): s
     case "success-critical":
       return `${number(value)}% succeeded ${over}, less than ${number(threshold)}%`
     case "retries-high":
-      return `${number(value)}% did not succeed at once ${over}, more than ${number(threshold)}%`
+      return `${number(value)}% failed their first attempt ${over}, more than ${number(threshold)}%`
     case "permanent-high":
-      return `${number(value)}% were refused for good ${over}, more than ${number(threshold)}%`
+      return `${number(value)}% failed permanently ${over}, more than ${number(threshold)}%`
     case "attempts-high":
       return `${number(value)} attempts per delivery ${over}, more than ${number(threshold)}`
     case "median-slow":
       return `half took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
     case "p99-slow":
-      return `1 of 100 took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
+      return `1 in 100 took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
     case "endpoint-not-found":
     case "status-repeated":
       return `it answered ${status ?? "the same"} ${number(value)} ${value === 1 ? "time" : "times"} in a row`
@@ -61,15 +61,15 @@ const findingText = ({ name, status, threshold, value = 0, windowMs }: Alert): s
     case "test":
       return "a test: nothing is wrong"
     case "disk-failed":
-      return `the broker stores nothing more in ${number(value)} ${value === 1 ? "stream" : "streams"}, as after a failed write to its disk: see \`petrel status\``
+      return `the broker stores nothing more in ${number(value)} ${value === 1 ? "stream" : "streams"}, for example after a failed write to its disk: see \`petrel status\``
     case "outbox-stuck":
-      return `rows of an outbox have waited for ${spanText(value)} to be published, or its relay is silent for as long, longer than ${spanText(threshold)}: see \`petrel outbox status\``
+      return `rows of an outbox have waited for ${spanText(value)} to be published, or its relay has been silent for as long, longer than ${spanText(threshold)}: see \`petrel outbox status\``
     case "outbox-set-aside":
       return `${number(value)} ${value === 1 ? "row of an outbox" : "rows of outboxes"} can never be published as ${value === 1 ? "it is" : "they are"}: see \`petrel outbox status\` and \`petrel outbox list\``
     case "source-refusing":
-      return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} what comes: \`petrel status\` says why, such as a secret that is not the provider's any more, or a request that is too large`
+      return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} every request: \`petrel status\` says why, such as a secret that has changed at the provider, or a request that is too large`
     case "quarantined":
-      return `${number(value)} ${value === 1 ? "request is" : "requests are"} in quarantine, and ${value === 1 ? "is no event" : "are no events"}: see \`petrel quarantine list\``
+      return `${number(value)} ${value === 1 ? "request is" : "requests are"} in quarantine and could not become ${value === 1 ? "an event" : "events"}: see \`petrel quarantine list\``
     case "provider-lost":
       return `${number(value)} ${value === 1 ? "event" : "events"} of providers had not come in when sources were last reconciled: see \`petrel history\` and \`petrel source show\``
     case "deliveries-missing":

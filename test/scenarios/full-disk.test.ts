@@ -102,7 +102,7 @@ describe("a disk that is full", () => {
       assert.match(
         said,
         new RegExp(
-          `took no more for ${names.events} \\(no space left on device\\).* restart the broker`
+          `stores nothing more for ${names.events} \\(no space left on device\\).* restart the broker`
         )
       )
     })
@@ -121,7 +121,7 @@ describe("a disk that is full", () => {
       const { said } = yield* eventually(checked(place), ({ codes }) =>
         codes.includes("disk-failed")
       )
-      assert.match(said, /nothing that was to be stored in KV_\S+ for .* restart the broker/)
+      assert.match(said, /acknowledged no message for KV_\S+: .* restart the broker/)
       assert.match(problems().join(), /the broker acknowledges nothing that is to be stored in KV_/)
       const { json } = yield* ask("/v1/status", { token: operator })
       const codes = (json.problems as ReadonlyArray<{ readonly code: string }>).map(

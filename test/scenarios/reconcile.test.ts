@@ -603,7 +603,7 @@ describe.concurrent("reconciliations by schedule", () => {
       )
       assert.match(
         (yield* said).join("\n"),
-        /last reconciliation of acme\/stripe was broken off at .* \(Stripe refuses the credentials/
+        /last reconciliation of acme\/stripe was interrupted at .* \(Stripe refuses the credentials/
       )
       api.answer(stripeEvents(events(2)))
       yield* writeReconcileReport({ ...(report as ReconcileReport), endedAt: 1 })

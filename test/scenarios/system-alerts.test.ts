@@ -257,7 +257,7 @@ describe.concurrent("an alert about the system", () => {
         refusing.incoming?.gateways.flatMap((gateway) =>
           gateway.refusing.map(
             ({ reason, since }) =>
-              `acme/other has refused all that came since ${zonedTime(since, refusing.at)} (${reason}): see \`petrel source show acme/other\``
+              `acme/other has refused every request since ${zonedTime(since, refusing.at)} (${reason}): see \`petrel source show acme/other\``
           )
         )
       )

@@ -154,7 +154,7 @@ describe("a store with little room", () => {
           yield* worker()
           yield* Effect.forEach(Array(250), () => publishTo("loud.a", body), { concurrency: 16 })
           const { code, said } = yield* eventually(status, ({ said }) =>
-            said.includes("each tenant has an equal share")
+            said.includes("each tenant now has an equal share")
           )
           assert.strictEqual(code, 1)
           assert.match(said, /backlogs take .* \(loud \d+\)/)
@@ -162,7 +162,10 @@ describe("a store with little room", () => {
           yield* hook.received(1)
           const disabled = yield* run("endpoint", "disable", "loud/down", ...flags)
           assert.strictEqual(disabled.code, 0, disabled.err.join())
-          yield* eventually(status, ({ said }) => !said.includes("each tenant has an equal share"))
+          yield* eventually(
+            status,
+            ({ said }) => !said.includes("each tenant now has an equal share")
+          )
         })
       )
     }).pipe(Effect.scoped, Effect.provide(quiet))

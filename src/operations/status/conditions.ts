@@ -45,8 +45,8 @@ const bypassText = ({ flooding, from, tenants }: Bypass): string => {
   const whose = flooding.length === 0 ? "one tenant" : flooding.map(plainText).join(", ")
   const others = `${plural(tenants.size, "other tenant")}`
   return from === undefined
-    ? `events of ${whose} come faster than they are routed: in some seconds, those of ${others} pass them`
-    : `events of ${whose} come faster than they are routed, and those of ${others} pass them: if that lasts, start another worker, or ask ${whose} to publish more slowly`
+    ? `events of ${whose} arrive faster than they are routed: within seconds, those of ${others} will pass them`
+    : `events of ${whose} arrive faster than they are routed, and those of ${others} pass them: if this lasts, start another worker, or ask ${whose} to publish more slowly`
 }
 
 /** Returns the conditions of events that are not routed, or were lost before. */
@@ -67,26 +67,26 @@ export const routingConditions = (survey: Survey): Conditions => {
       ...conditionIf(
         isRouterMissing,
         "router-consumer-missing",
-        "the routers' consumer is gone from the event stream, so nothing is routed: a running worker makes it again, or `petrel init` without one"
+        "the routers' consumer of the event stream was removed, so nothing is routed: a running worker makes it again; without one `petrel init` does"
       ),
       ...conditionIf(
         isStopped,
         "routing-stopped",
-        `${waiting}, the oldest for ${spanText(waitsMs)}, and none was routed${since}: if no other problem says why, look at the logs of the workers with the role \`router\``
+        `${waiting}, the oldest for ${spanText(waitsMs)}, and none has been routed${since}: if no other problem says why, look at the logs of the workers with the role \`router\``
       ),
       ...conditionIf(
         lost > 0,
         "events-lost",
         lost >= remadeGap
-          ? "the event stream was removed and made again: events that were not routed are lost, and how many is not known. Publish them again"
-          : `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool, or were refused by a full disk and never acknowledged: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
+          ? "the event stream was removed and made again: events that were not routed are lost, and their number is not known. Publish them again"
+          : `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed: removed by hand or by a limit set with another tool, or refused by a full disk and never acknowledged: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
       )
     ],
     notices: [
       ...conditionIf(
         pending >= queueWorthNoting,
         "router-behind",
-        `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
+        `${plural(pending, "event")} wait to be routed: if their number grows, start another worker`
       ),
       // A bypass stays open for a while after the flood.
       ...(bypass === undefined || bypass.until !== undefined || pending === 0
@@ -144,7 +144,7 @@ const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditio
       ),
       ...[...Map.groupBy(silent, ({ owner }) => owner ?? "")].map(([owner, all]) => ({
         code: "owner-silent",
-        text: `${plainText(owner)} has ${partitionsText(all)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
+        text: `${plainText(owner)} has ${partitionsText(all)} and does not answer: it is just taking over, or has died; if this lasts, look at its log`
       }))
     ]
   }
@@ -185,17 +185,17 @@ const clockConditions = (alive: ReadonlyArray<Heartbeat>): Conditions => {
     return [...names, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")
   }
   const [wrong, off] = [namesOf("wrong"), namesOf("off")]
-  const advice = "set the wrong one right, as with NTP"
+  const advice = "correct the wrong clock, for example with NTP"
   return {
     problems: conditionIf(
       wrong !== "",
       "clock-wrong",
-      `workers whose clocks differ from the broker's by more than ${maxSkewMs / 1_000} s route, send and end nothing, and what is in their partitions waits: ${wrong}; ${advice}`
+      `workers whose clocks differ from the broker's by more than ${maxSkewMs / 1_000} s route, send and end nothing, and the deliveries in their partitions wait: ${wrong}; ${advice}`
     ),
     notices: conditionIf(
       off !== "",
       "clock-off",
-      `clocks of workers differ from the broker's: ${off}; beyond ${maxSkewMs / 1_000} s they send nothing: ${advice}`
+      `clocks of workers differ from the broker's: ${off}; beyond ${maxSkewMs / 1_000} s a worker sends nothing: ${advice}`
     )
   }
 }
@@ -206,7 +206,7 @@ export const withheldText = (
   owner: string,
   all: ReadonlyArray<{ readonly partition: number }>
 ): string =>
-  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: ${plainText(owner)} has just died, so that they move within ${spanText(defaultTtl)}, or runs an older version, or the broker's user of one of them may not use the subjects of hand-overs (nats.conf); while ${plainText(owner)} lives, what is there is delivered, and moves when it stops`
+  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: either ${plainText(owner)} has just died, and they move within ${spanText(defaultTtl)}; or it runs an older version; or the broker's user of one of them may not use the subjects of hand-overs (nats.conf). While ${plainText(owner)} runs, it delivers there; when it stops, they move`
 
 /** Returns the conditions of the workers and their partitions. */
 export const workerConditions = (survey: Survey): Conditions => {
@@ -216,7 +216,7 @@ export const workerConditions = (survey: Survey): Conditions => {
       problems: [
         {
           code: "repartitioning",
-          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile; what is being moved counts twice among the deliveries that wait: wait for \`petrel repartition ${change.to}\` or, if it was interrupted, run it again`
+          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile; deliveries that are being moved count twice as waiting: wait for \`petrel repartition ${change.to}\`, or run it again if it was interrupted`
         }
       ],
       notices: []
@@ -228,7 +228,7 @@ export const workerConditions = (survey: Survey): Conditions => {
     const { lost = 0 } = survey.endpoints ?? {}
     const text =
       lost > 0
-        ? "no worker is ready, so nothing is delivered: those that were started go on once the endpoints are there; without any, start one with `petrel worker`"
+        ? "no worker is ready, so nothing is delivered: workers that were started continue once the endpoints are restored; otherwise start one with `petrel worker`"
         : "no worker is running, so nothing is delivered: start one with `petrel worker`"
     return { problems: [{ code: "no-worker", text }], notices: [] }
   }

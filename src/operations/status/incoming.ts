@@ -16,7 +16,7 @@ export const OutboxView = Schema.Struct({
   ...outboxFields,
   isSilent: Schema.Boolean.annotateKey({
     description:
-      "Its relay has said nothing for longer than 30 s: it does not run, or has no broker."
+      "Its relay has not reported for longer than 30 s: it does not run, or cannot reach the broker."
   })
 })
 export type OutboxView = typeof OutboxView.Type
@@ -48,22 +48,22 @@ export const IncomingState = Schema.Struct({
   events: Schema.Int.annotateKey({
     description: "Events that are recognised when they come again."
   }),
-  notCopied: Count.annotateKey({ description: "Messages that are no events yet." }),
+  notCopied: Count.annotateKey({ description: "Messages that have not become events yet." }),
   ...Filled.fields,
   oldestAt: Schema.NullOr(Timestamp).annotateKey({
     description: "When the oldest that is recognised came in."
   }),
   quarantined: Schema.Int.annotateKey({
-    description: "Requests in quarantine, in all and by tenant."
+    description: "Requests in quarantine, of all tenants."
   }),
   quarantinedByTenant: Schema.Record(Schema.String, Schema.Int).annotateKey({
     description: "Requests in quarantine, by tenant."
   }),
   gateways: Schema.Array(Schema.Struct(gatewayFields)).annotateKey({
-    description: "The gateways that run, as they last told."
+    description: "The gateways that run, as they last reported."
   }),
   outboxes: Schema.Array(OutboxView).annotateKey({
-    description: "The outboxes of databases, as their relays last told."
+    description: "The outboxes of databases, as their relays last reported."
   })
 })
 export type IncomingState = typeof IncomingState.Type
@@ -97,7 +97,7 @@ export const gatewayNotices = ({ incoming }: Survey): ReadonlyArray<Condition> =
     : [
         {
           code: "no-gateway",
-          text: `no gateway is running, so nothing of ${plural(count, "source")} comes in: start one with \`petrel ingest\`, or remove what is not used with \`petrel source remove\``
+          text: `no gateway is running, so nothing comes in from ${plural(count, "source")}: start one with \`petrel ingest\`, or remove unused sources with \`petrel source remove\``
         }
       ]
 }
@@ -122,7 +122,7 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
         : ` to ${refusals.length} of ${gateways.length} gateways (on ${plainText(hosts.join(", "))})`
     return {
       code: "source-refusing",
-      text: `${name} has refused all that came${where} since ${zonedTime(since, at)} (${reason}): see \`petrel source show ${name}\``
+      text: `${name} has refused every request${where} since ${zonedTime(since, at)} (${reason}): see \`petrel source show ${name}\``
     }
   })
 }
@@ -131,5 +131,5 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
 export const reconcileNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> =>
   brokenOff(incoming?.reconciled ?? [], at).map(({ endedAt, problem = "", source, tenant }) => ({
     code: "reconcile-failed",
-    text: `the last reconciliation of ${tenant}/${source} was broken off at ${zonedTime(endedAt, at)} (${plainText(problem)}): see \`petrel source show ${tenant}/${source}\``
+    text: `the last reconciliation of ${tenant}/${source} was interrupted at ${zonedTime(endedAt, at)} (${plainText(problem)}): see \`petrel source show ${tenant}/${source}\``
   }))

@@ -37,7 +37,7 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
     ...conditionIf(
       leaderless.length > 0,
       "stream-without-leader",
-      `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back; one whose disk was full stores nothing before it is restarted with room`
+      `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back; a server whose disk was full needs free space and a restart`
     ),
     ...conditionIf(
       missing.length > 0,
@@ -61,9 +61,11 @@ const aboutClosed = ({ streams }: Survey): ReadonlyArray<Condition> => {
   return conditionIf(
     closed.length > 0,
     "stream-closed",
-    `${namesText(closed.map(({ name }) => name))} ${closed.length === 1 ? "stores" : "store"} nothing that is published, as the last step of a restore, or of a conversion to tenants' streams, is missing: run the same \`petrel restore\`, or \`petrel init --tenant-streams\`, again`
+    `${namesText(closed.map(({ name }) => name))} ${closed.length === 1 ? "accepts" : "accept"} no messages, because the last step of a restore, or of a conversion to tenants' streams, is missing: run the same \`petrel restore\`, or \`petrel init --tenant-streams\`, again`
   )
 }
+
+const wereText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "was" : "were")
 
 /** What was changed with another tool so that it loses something, or holds it back. */
 const aboutRestricted = ({
@@ -93,7 +95,7 @@ const aboutRestricted = ({
     ...conditionIf(
       others.length > 0,
       "stream-changed",
-      `somebody changed ${namesText(others.map(({ name }) => name))} with another tool (${fieldsOf(others)}), so that what should be kept there is dropped or refused: \`petrel init\` changes it back`
+      `${namesText(others.map(({ name }) => name))} ${wereText(others)} changed with another tool (${fieldsOf(others)}), so that messages are dropped or refused there: \`petrel init\` changes this back`
     ),
     ...conditionIf(
       dropped.length > 0,
@@ -103,12 +105,12 @@ const aboutRestricted = ({
     ...conditionIf(
       sealed.length > 0,
       "stream-sealed",
-      `somebody made ${namesText(sealed.map(({ name }) => name))} refuse what Petrel has to do there (${lastingFields.join(", ")}), and the broker does not undo that: once what is there is not needed any more, remove it, run \`petrel init\`, which says what may be lost with it, then restart the workers`
+      `${namesText(sealed.map(({ name }) => name))} ${wereText(sealed)} made to refuse what Petrel has to do there (${lastingFields.join(", ")}), and the broker cannot undo this: once the content is no longer needed, remove ${sealed.length === 1 ? "the stream" : "the streams"}, run \`petrel init\`, which says what may be lost, then restart the workers`
     ),
     ...conditionIf(
       consumers.length > 0,
       "consumer-changed",
-      `somebody changed the consumer of ${namesText(consumers.map(({ name }) => name))} with another tool (${fieldsOf(consumers)}), so that not all that waits there is handed out: \`petrel init\` changes it back`
+      `the ${consumers.length === 1 ? "consumer" : "consumers"} of ${namesText(consumers.map(({ name }) => name))} ${wereText(consumers)} changed with another tool (${fieldsOf(consumers)}), so that messages are held back there: \`petrel init\` changes this back`
     )
   ]
 }
@@ -118,7 +120,7 @@ const aboutUncounted = ({ endpoints, streams }: Survey): ReadonlyArray<Condition
   conditionIf(
     endpoints === undefined && streams.every(({ state }) => state === "led"),
     "endpoints-not-counted",
-    "the endpoints are not counted yet, so it is not known which of them get nothing now: the first count of many takes longer than a status waits (20 s), and a console goes on with it; ask again"
+    "the endpoints are not counted yet, so it is not known which of them get nothing now: the first count of many endpoints takes longer than a status waits (20 s). A console continues its count: ask again"
   )
 
 const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Condition> =>
@@ -127,7 +129,7 @@ const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Co
     : [
         {
           code: "source-diverged",
-          text: `${divergenceText(first)}${others.length === 0 ? "" : `, and so with ${plural(others.length, "other source")}`}: run \`petrel init\`, which starts ${others.length === 0 ? "it" : "them"} again`
+          text: `${divergenceText(first)}${others.length === 0 ? "" : `, and the same holds for ${plural(others.length, "other source")}`}: run \`petrel init\`, which restarts the copying`
         }
       ]
 
@@ -146,7 +148,7 @@ const aboutSilentSources = ({ streams }: Survey): Conditions => {
   const text = silent
     .map(
       ({ name, silentMs, target }) =>
-        `${target} has heard nothing of ${plainText(name)} for ${spanText(silentMs)}`
+        `${target} has received nothing from ${plainText(name)} for ${spanText(silentMs)}`
     )
     .slice(0, 3)
     .join(", ")
@@ -154,7 +156,7 @@ const aboutSilentSources = ({ streams }: Survey): Conditions => {
   const conditions = conditionIf(
     silent.length > 0,
     "source-silent",
-    `${text}${silent.length > 3 ? `, and so with ${plural(silent.length - 3, "other source")}` : ""}: what is published there is acknowledged, and waits to be copied. The broker begins again by itself within some 40 s; if this stays, look at its log, and at the exports and imports of that account (nats.conf)`
+    `${text}${silent.length > 3 ? `, and the same holds for ${plural(silent.length - 3, "other source")}` : ""}: messages that are published there are acknowledged, and wait to be copied. The broker resumes by itself within some 40 s; if this lasts, look at its log, and at the exports and imports of that account (nats.conf)`
   )
   return isLong ? { problems: conditions, notices: [] } : { problems: [], notices: conditions }
 }
@@ -194,7 +196,7 @@ const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => 
   return conditionIf(
     lost > 0,
     "endpoints-lost",
-    `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} not there, so events wait to be routed: run \`petrel rebuild endpoints\``
+    `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} missing from it, so events wait to be routed: run \`petrel rebuild endpoints\``
   )
 }
 
@@ -211,8 +213,8 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<Condition> => {
   return [...servers].map(([server, { lag, offline, streams }]) => ({
     code: offline ? "copy-offline" : "copy-behind",
     text: offline
-      ? `server ${server} is offline, and ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} a copy less: bring it back before another fails; one whose disk was full needs room and a restart`
-      : `server ${server} is behind by up to ${countText(lag)} with ${namesText(streams)}: if this stays, look at its log; one whose disk was full needs room and a restart`
+      ? `server ${server} is offline, so ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart`
+      : `server ${server} is up to ${plural(lag, "message")} behind with its copies of ${namesText(streams)}: if this lasts, look at its log; a server whose disk was full needs free space and a restart`
   }))
 }
 
@@ -288,12 +290,12 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
     ...conditionIf(
       suspended > 0,
       "endpoint-suspended",
-      `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and what waits there expires: \`petrel endpoint list\` names them, \`petrel endpoint resume\` lets their events go on`
+      `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and the deliveries that wait there expire: \`petrel endpoint list\` names them, \`petrel endpoint resume\` sends the deliveries`
     ),
     ...conditionIf(
       incomplete > 0,
       "endpoint-incomplete",
-      `${plural(incomplete, "endpoint")} ${incomplete === 1 ? "was" : "were"} made again without what the history does not hold, and ${incomplete === 1 ? "is" : "are"} paused: \`petrel endpoint list --state paused\` names them, \`petrel endpoint show\` says what each lacks; set it, then \`petrel endpoint resume\``
+      `${plural(incomplete, "endpoint")} ${incomplete === 1 ? "was" : "were"} made again without a URL, secret or header that the history does not hold, and ${incomplete === 1 ? "is" : "are"} paused: \`petrel endpoint list --state paused\` names them, \`petrel endpoint show\` says what each lacks; set it, then run \`petrel endpoint resume\``
     ),
     ...conditionIf(
       unreadable > 0,

@@ -159,12 +159,16 @@ const incomingIn = ({ incoming }: Status): ReadonlyArray<Family> => {
   const ofOutboxes = (value: (one: (typeof outboxes)[number]) => number) =>
     outboxes.map((one) => [{ outbox: one.name }, value(one)] as const)
   return [
-    ...known("petrel.intake.pending", "Messages that came in and are no events yet.", notCopied),
+    ...known(
+      "petrel.intake.pending",
+      "Messages that came in and have not become events yet.",
+      notCopied
+    ),
     gauge("petrel.quarantined.requests", "Requests in quarantine.", quarantined),
     gauge("petrel.gateways", "Gateways that run.", gateways.length),
     gauges(
       "petrel.outboxes.pending_rows",
-      "Rows that wait to be published, as the relay last told.",
+      "Rows that wait to be published, as the relay last reported.",
       ofOutboxes(({ pending }) => pending)
     ),
     gauges(

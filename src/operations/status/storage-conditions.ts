@@ -29,14 +29,14 @@ interface Bounded extends Condition {
   readonly of: typeof Filled.Type
 }
 
-/** @param flag what makes room in the stream. */
+/** @param flag the flag that gives the stream more space. */
 const fullEvents = (at: number, { maxAge, name, room }: KeptStream, flag: string): string => {
   const { bytes, limitBytes, oldestAt } = room
   const freed =
     maxAge === undefined || oldestAt === null
       ? ""
-      : `; its oldest events are removed from ${zonedTime(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
-  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init ${flag}\` to make room sooner`
+      : `; from ${zonedTime(oldestAt + maxAge, at)} on, its oldest events are removed at the age of ${spanText(maxAge)}`
+  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events once it is full; the events that it holds are delivered${freed}; raise \`petrel init ${flag}\` to make space sooner`
 }
 
 /** Whose stream is full learns it from the broker's refusals; the operator sees it here only. */
@@ -48,7 +48,7 @@ const fullTenants = (at: number, streams: ReadonlyArray<KeptStream>): ReadonlyAr
     .sort((a, b) => share(b) - share(a))
   if (fullest === undefined) return []
   const further =
-    others.length === 0 ? "" : `; so it is with ${plural(others.length, "other tenant")}`
+    others.length === 0 ? "" : `; the same holds for ${plural(others.length, "other tenant")}`
   const text = `${fullEvents(at, fullest, "--tenant-bytes")}, for all tenants${further}`
   return [{ code: "events-full", text, of: fullest.room }]
 }
@@ -62,7 +62,7 @@ const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Conditio
   return [
     {
       code: "history-full",
-      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing before can be audited; raise \`petrel init --history-bytes\``
+      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing older can be audited; raise \`petrel init --history-bytes\``
     }
   ]
 }
@@ -77,7 +77,7 @@ const aboutIntake = ({ incoming }: Survey): ReadonlyArray<Condition> =>
     : [
         {
           code: "intake-full",
-          text: `what came in takes ${usedText(incoming)} of ${bytesText(incoming.limitBytes ?? 0)}, and webhooks and rows of outboxes are refused when it is full: a worker makes room within some 10 s where it is an event by now (${incoming.notCopied === null ? "how much is none is not known" : `${countText(incoming.notCopied)} ${incoming.notCopied === 1 ? "is" : "are"} none`}); release or discard what is in quarantine (\`petrel quarantine list TENANT\`), or raise \`petrel init --intake-bytes\``
+          text: `the intake is ${usedText(incoming)} full (limit: ${bytesText(incoming.limitBytes ?? 0)}), and refuses webhooks and rows of outboxes once it is full: within some 10 s a worker removes messages that have become events (${incoming.notCopied === null ? "how many have not is not known" : `${countText(incoming.notCopied)} ${incoming.notCopied === 1 ? "has" : "have"} not`}); release or discard requests in quarantine (\`petrel quarantine list TENANT\`), or raise \`petrel init --intake-bytes\``
         }
       ]
 
@@ -88,7 +88,7 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> 
     : [
         {
           code: "events-unbounded",
-          text: `${events.name} has no limit: events can fill the broker's store, and then nothing is delivered either; give it half of the store with \`petrel init --event-bytes\``
+          text: `${events.name} has no limit: events can fill the broker's store, and then nothing is delivered; limit it to half of the store with \`petrel init --event-bytes\``
         }
       ]
 
@@ -100,7 +100,7 @@ const aboutQueues = ({ room }: Survey): ReadonlyArray<Condition> => {
     : [
         {
           code: "queues-full",
-          text: `queues take ${bytesText(bytes)} of ${bytesText(limit)} because nobody delivers what is in them, and when they are full events are not routed until some has gone out: start workers with the role deliver (\`petrel workers\` shows partitions without one), or more of them`
+          text: `queues take ${bytesText(bytes)} of ${bytesText(limit)} because no worker, or too few, deliver what is in them. While queues are full, no events are routed: start workers with the role \`deliver\`, or more of them (\`petrel workers\` shows partitions without one)`
         }
       ]
 }
@@ -113,7 +113,7 @@ const aboutBacklogs = ({ room, waitingByTenant }: Survey): ReadonlyArray<Conditi
     : [
         {
           code: "backlogs-crowded",
-          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf([...(waitingByTenant ?? [])])}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`); mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
+          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf([...(waitingByTenant ?? [])])}: each tenant now has an equal share, and each endpoint a part of it. A delivery beyond that becomes a dead letter (\`backlog-full\`): fix the receivers of the endpoints with the most waiting deliveries (\`petrel endpoint list TENANT\` shows them), end those of an endpoint with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }
@@ -141,15 +141,15 @@ const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<Condition> =
     .toSorted((a, b) => Number(a.reason === undefined) - Number(b.reason === undefined))
   if (first === undefined) return []
   const { ms = 0, reason, stream } = first
-  const further = others.length === 0 ? "" : `, and so for ${plural(others.length, "other stream")}`
+  const further = others.length === 0 ? "" : `, nor for ${plural(others.length, "other stream")}`
   const found =
     reason === undefined
-      ? `the broker has acknowledged nothing that was to be stored in ${stream} for ${spanText(ms)}${further}, as after a failed write to its disk, or where Petrel's user may not publish there: its log says which`
-      : `the broker's disk took no more for ${stream} (${reason})${further}: nothing is stored there and publishers get no answer`
+      ? `for ${spanText(ms)} the broker has acknowledged no message for ${stream}${further}: a write to its disk has failed, or Petrel's user may not publish there, as its log says`
+      : `the broker's disk stores nothing more for ${stream} (${reason})${further}: publishers get no answer`
   return [
     {
       code: "disk-failed",
-      text: `${found}; see to the disk, then restart the broker, which does not try again by itself`
+      text: `${found}; repair the disk or free space, then restart the broker, which does not try again by itself`
     }
   ]
 }
@@ -160,13 +160,13 @@ const aboutHealth = ({ health = [] }: Survey): Conditions => ({
     .filter(({ isWell }) => isWell === false)
     .map(({ says, server }) => ({
       code: "broker-unhealthy",
-      text: `the server at ${server} says that it is not well (${plainText(says)}): look at its log; after a failed write it stores nothing in that stream until it is restarted with room`
+      text: `the server at ${server} reports that it is unhealthy (${plainText(says)}): look at its log; after a failed write it stores nothing in that stream until it has free space and is restarted`
     })),
   notices: health
     .filter(({ isWell }) => isWell === undefined)
     .map(({ says, server }) => ({
       code: "broker-health-unknown",
-      text: `${server} does not say how the broker is (${plainText(says)}): start it with a monitoring port, or correct the address`
+      text: `${server} does not report the broker's health (${plainText(says)}): start it with a monitoring port, or correct the address`
     }))
 })
 
@@ -174,8 +174,8 @@ const aboutHealth = ({ health = [] }: Survey): Conditions => ({
 export const storageConditions = (survey: Survey): Conditions => {
   const { account, at, dead, room } = survey
   const { events, ownEvents } = room
-  const deadText = `the dead-letter stream is ${usedText(dead)} full${mostOf(Object.entries(dead.byTenant ?? {}))}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
-  const storageText = `the broker's storage is ${usedText(account)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
+  const deadText = `the dead-letter stream is ${usedText(dead)} full${mostOf(Object.entries(dead.byTenant ?? {}))}. While it is full, deliveries that end without success wait: make space with \`petrel dead discard\` or \`petrel init --dead-bytes\``
+  const storageText = `the broker's storage is ${usedText(account)} full. Once it is full, nothing is stored or delivered: raise the account's max_file`
   const bounded: ReadonlyArray<Bounded> = [
     { code: "events-full", text: fullEvents(at, events, "--event-bytes"), of: events.room },
     ...(ownEvents === undefined

@@ -124,13 +124,13 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(offBy(-600_000)), [["clock-wrong"], []])
     assert.match(
       texts(offBy(-600_000))[0] ?? "",
-      /: late on delivery-7.example \(600.0 s behind\); set/
+      /: late on delivery-7.example \(600.0 s behind\); correct/
     )
     const all = Array.from({ length: 7 }, (_, index) => {
       const one = someone(`w${index}`)
       return { ...one, heartbeat: one.heartbeat && { ...one.heartbeat, clockSkewMs: 90_000 } }
     })
-    assert.match(texts({ ...busy, workers: all })[0] ?? "", /w4 on [^,]*, 2 more; set/)
+    assert.match(texts({ ...busy, workers: all })[0] ?? "", /w4 on [^,]*, 2 more; correct/)
   })
 
   it("is that events wait and none is routed, whatever the cause", () => {
@@ -148,7 +148,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(events(40_000, undefined)), [["routing-stopped"], []])
     assert.match(
       texts(events(40_000, 31_000))[0] ?? "",
-      /^7 events wait to be routed, the oldest for 40 s, and none was routed for 31 s: if no other/
+      /^7 events wait to be routed, the oldest for 40 s, and none has been routed for 31 s: if no other/
     )
     // One event is held up, and others are not.
     assert.deepStrictEqual(codes(events(6 * minute, 100)), [[], ["event-held"]])
@@ -164,10 +164,10 @@ describe("what is not as it should be", () => {
     }
     const flooded = { ...busy, events: counted({ waitingForRouter: 900 }) }
     assert.deepStrictEqual(texts({ ...flooded, bypass }), [
-      "events of acme come faster than they are routed: in some seconds, those of 2 other tenants pass them"
+      "events of acme arrive faster than they are routed: within seconds, those of 2 other tenants will pass them"
     ])
     assert.deepStrictEqual(texts({ ...flooded, bypass: { ...bypass, from: 7 } }), [
-      "events of acme come faster than they are routed, and those of 2 other tenants pass them: if that lasts, start another worker, or ask acme to publish more slowly"
+      "events of acme arrive faster than they are routed, and those of 2 other tenants pass them: if this lasts, start another worker, or ask acme to publish more slowly"
     ])
     const closing = { ...bypass, from: 7, until: 8 }
     assert.deepStrictEqual(codes({ ...flooded, bypass: closing }), [[], []])
@@ -191,9 +191,9 @@ describe("what is not as it should be", () => {
       []
     ])
     assert.deepStrictEqual(texts(survey), [
-      "somebody changed PETREL_DELIVERIES_0 with another tool (max_age), so that what should be kept there is dropped or refused: `petrel init` changes it back",
-      "somebody made PETREL_DEAD refuse what Petrel has to do there (sealed), and the broker does not undo that: once what is there is not needed any more, remove it, run `petrel init`, which says what may be lost with it, then restart the workers",
-      "somebody changed the consumer of the routers, partition 1 with another tool (pause_until, max_deliver), so that not all that waits there is handed out: `petrel init` changes it back"
+      "PETREL_DELIVERIES_0 was changed with another tool (max_age), so that messages are dropped or refused there: `petrel init` changes this back",
+      "PETREL_DEAD was made to refuse what Petrel has to do there (sealed), and the broker cannot undo this: once the content is no longer needed, remove the stream, run `petrel init`, which says what may be lost, then restart the workers",
+      "the consumers of the routers, partition 1 were changed with another tool (pause_until, max_deliver), so that messages are held back there: `petrel init` changes this back"
     ])
   })
 
@@ -207,13 +207,13 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(survey), [["events-lost"], []])
     assert.match(
       texts(survey)[0] ?? "",
-      /^101 events left the event stream before they were routed, by hand .*, or were refused by a full disk and never acknowledged/
+      /^101 events left the event stream before they were routed: removed by hand .*, or refused by a full disk and never acknowledged/
     )
     const remade = { ...busy, events: counted({ lost: beyondRemoved(now) - 7 }) }
     assert.deepStrictEqual(codes(remade), [["events-lost"], []])
     assert.match(
       texts(remade)[0] ?? "",
-      /^the event stream was removed and made again: .* how many is not known/
+      /^the event stream was removed and made again: .* their number is not known/
     )
   })
 
@@ -230,7 +230,7 @@ describe("what is not as it should be", () => {
     const survey = { ...busy, sources: [lost("PETREL_EVENTS_acme"), lost("PETREL_EVENTS_globex")] }
     assert.deepStrictEqual(codes(survey), [["source-diverged"], []])
     assert.deepStrictEqual(texts(survey), [
-      "the broker lost messages 4 to 6 of PETREL_EVENTS_acme after PETREL_EVENTS had copied them, and whatever takes their sequences is not copied, and so with 1 other source: run `petrel init`, which starts them again"
+      "the broker lost messages 4 to 6 of PETREL_EVENTS_acme after PETREL_EVENTS had copied them, and whatever takes their sequences is not copied, and the same holds for 1 other source: run `petrel init`, which restarts the copying"
     ])
   })
 
@@ -241,7 +241,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(open), [[], []])
     const closed = { ...busy, streams: [taking("PETREL_EVENTS", "petrel.removed.PETREL_EVENTS")] }
     assert.deepStrictEqual(codes(closed), [["stream-closed"], []])
-    assert.match(texts(closed)[0] ?? "", /^PETREL_EVENTS stores nothing .*`petrel restore`/)
+    assert.match(texts(closed)[0] ?? "", /^PETREL_EVENTS accepts no messages, .*`petrel restore`/)
   })
 
   it("is a source that is not heard of, though nothing of it is said to be missing", () => {
@@ -256,7 +256,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(quietFor(15)), [[], ["source-silent"]])
     assert.match(
       texts(quietFor(15))[0] ?? "",
-      /^PETREL_EVENTS has heard nothing of PETREL_EVENTS_acme for 15 s: what is published there is ackn/
+      /^PETREL_EVENTS has received nothing from PETREL_EVENTS_acme for 15 s: messages that are published there are ackn/
     )
     assert.deepStrictEqual(codes(quietFor(61)), [["source-silent"], []])
     // Before the first message of a source.
@@ -268,7 +268,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(survey), [[], ["endpoint-suspended"]])
     assert.match(
       texts(survey)[0] ?? "",
-      /^2 endpoints are suspended, and what waits there expires: /
+      /^2 endpoints are suspended, and the deliveries that wait there expire: /
     )
   })
 
@@ -282,17 +282,20 @@ describe("what is not as it should be", () => {
       []
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(true) }), [
-      "server n2 is offline, and 2 streams have a copy less: bring it back before another fails; one whose disk was full needs room and a restart"
+      "server n2 is offline, so 2 streams have one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart"
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(false) }), [
-      "server n2 is behind by up to 1,200 with PETREL_EVENTS, PETREL_DEAD: if this stays, look at its log; one whose disk was full needs room and a restart"
+      "server n2 is up to 1,200 messages behind with its copies of PETREL_EVENTS, PETREL_DEAD: if this lasts, look at its log; a server whose disk was full needs free space and a restart"
     ])
   })
 
   it("is that endpoints that were made again wait for what nobody has set yet", () => {
     const survey = { ...busy, endpoints: { ...endpoints, incomplete: 2 } }
     assert.deepStrictEqual(codes(survey), [[], ["endpoint-incomplete"]])
-    assert.match(texts(survey)[0] ?? "", /^2 endpoints were made again without what the history/)
+    assert.match(
+      texts(survey)[0] ?? "",
+      /^2 endpoints were made again without a URL, secret or header that the history/
+    )
   })
 
   it("is that room runs out", () => {
@@ -303,7 +306,7 @@ describe("what is not as it should be", () => {
     const byTenant = { globex: 12, acme: 9_100, initech: 1, umbrella: 3 }
     assert.match(
       texts({ ...busy, dead: { ...busy.dead, bytes: 95, byTenant } })[0] ?? "",
-      /95% full \(acme 9,100, globex 12, umbrella 3 and 1 other tenant\), and what ends then waits/
+      /95% full \(acme 9,100, globex 12, umbrella 3 and 1 other tenant\)\. While it is full, deliveries that end without success wait/
     )
     assert.deepStrictEqual(codes({ ...busy, account: { bytes: 99, limitBytes: 100 } }), [
       ["storage-full"],
@@ -319,7 +322,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(noGateway(0), [])
     assert.match(
       noGateway(2).join(),
-      /nothing of 2 sources comes in: start one with `petrel ingest`/
+      /nothing comes in from 2 sources: start one with `petrel ingest`/
     )
   })
 
@@ -331,12 +334,12 @@ describe("what is not as it should be", () => {
     const [first, second] = comingIn.gateways
     assert.match(
       refusing(comingIn.gateways).join(),
-      /^acme\/stripe has refused all that came since /
+      /^acme\/stripe has refused every request since /
     )
     if (first === undefined || second === undefined) return assert.fail("there are two gateways")
     assert.match(
       refusing([{ ...first, refusing: [] }, second]).join(),
-      /^acme\/stripe has refused all that came to 1 of 2 gateways \(on edge-1\) since .* \(11 in a row\)/
+      /^acme\/stripe has refused every request to 1 of 2 gateways \(on edge-1\) since .* \(11 in a row\)/
     )
   })
 
@@ -348,8 +351,11 @@ describe("what is not as it should be", () => {
     const usual = codes({ ...busy, incoming: comingIn })
     assert.deepStrictEqual(codes(intake(94)), usual)
     assert.deepStrictEqual(codes(intake(95)), [[...(usual[0] ?? []), "intake-full"], usual[1]])
-    assert.match(texts(intake(95, 1)).join(), /takes 95% of 100 B, .* \(1 is none\)/)
-    assert.match(texts(intake(95, null)).join(), /how much is none is not known/)
+    assert.match(
+      texts(intake(95, 1)).join(),
+      /^the intake is 95% full \(limit: 100 B\), .* \(1 has not\)/
+    )
+    assert.match(texts(intake(95, null)).join(), /how many have not is not known/)
   })
 
   it("is that events are refused, or the store of the account is full", () => {
@@ -361,7 +367,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(withEvents({ bytes: 4 * 1024 ** 3 })), [[], ["events-full"]])
     assert.deepStrictEqual(codes(withEvents({ bytes: 4.9 * 1024 ** 3 })), [["events-full"], []])
     assert.deepStrictEqual(texts(withEvents({ bytes: 4.9 * 1024 ** 3 })), [
-      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 UTC on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
+      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events once it is full; the events that it holds are delivered; from 2026-06-09 10:32:00 UTC on, its oldest events are removed at the age of 7 d; raise `petrel init --event-bytes` to make space sooner"
     ])
     const ownEvents = {
       ...{ name: "PETREL_OWN_EVENTS", maxAge: events.maxAge },
@@ -386,12 +392,12 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(withTenants(tenantEvents)), [["events-full"], []])
     assert.match(
       texts(withTenants(tenantEvents))[0] ?? "",
-      /^PETREL_EVENTS_t2 is 99% full .*for all tenants; so it is with 1 other tenant$/
+      /^PETREL_EVENTS_t2 is 99% full .*for all tenants; the same holds for 1 other tenant$/
     )
     assert.deepStrictEqual(codes(withEvents({ limitBytes: null })), [[], ["events-unbounded"]])
     const shortened = { ...history, room: { ...history.room, bytes: history.room.limitBytes } }
     assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
-      "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing before can be audited; raise `petrel init --history-bytes`"
+      "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing older can be audited; raise `petrel init --history-bytes`"
     ])
   })
 
@@ -424,7 +430,7 @@ describe("what is not as it should be", () => {
         ...{ ...busy, incoming },
         alerts: [{ tenant: "globex", endpoint: "_", alert }]
       }).notices.find(({ code }) => code === "alert-raised")?.text ?? ""
-    assert.match(noticeWith(comingIn), /: 1 request is in quarantine, .*; now 7$/)
+    assert.match(noticeWith(comingIn), /: 1 request is in quarantine .*; now 7$/)
     assert.match(noticeWith({ ...comingIn, quarantined: new Map() }), /; now 0$/)
     assert.match(noticeWith(undefined), /; now 5$/)
   })
@@ -463,11 +469,14 @@ describe("what is not as it should be", () => {
     const [text = ""] = texts({ ...busy, writeErrors: unanswered })
     assert.match(
       text,
-      /^the broker has acknowledged nothing that was to be stored in PETREL_HISTORY for 40 s, and so for 1 other stream, as after a failed write to its disk/
+      /^for 40 s the broker has acknowledged no message for PETREL_HISTORY, nor for 1 other stream: a write to its disk has failed/
     )
     const known = { stream: "PETREL_DEAD", reason: "read-only file system" }
     const [named = ""] = texts({ ...busy, writeErrors: [...unanswered, known] })
-    assert.match(named, /^the broker's disk took no more for PETREL_DEAD \(read-only file system\)/)
+    assert.match(
+      named,
+      /^the broker's disk stores nothing more for PETREL_DEAD \(read-only file system\)/
+    )
     const name = "PETREL_HISTORY"
     const leaderless = { name, state: "leaderless", info: undefined, behind: [] } as const
     assert.deepStrictEqual(
@@ -484,7 +493,10 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(queued(1 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(queued(1.1 * 1024 ** 3)), [["queues-full"], []])
     const [text = ""] = texts(queued(2 * 1024 ** 3))
-    assert.match(text, /^queues take 2 GiB of 1\.2 GiB because nobody delivers what is in them/)
+    assert.match(
+      text,
+      /^queues take 2 GiB of 1\.2 GiB because no worker, or too few, deliver what is in them/
+    )
     assert.deepStrictEqual(codes(queued(1024 ** 4, null)), [[], []])
   })
 
@@ -496,7 +508,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(waiting(0.6 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(waiting(0.7 * 1024 ** 3)), [["backlogs-crowded"], []])
     const [text = ""] = texts(waiting(1024 ** 3))
-    assert.match(text, /^backlogs take 1 GiB of 1\.2 GiB: each tenant has an equal share now/)
+    assert.match(text, /^backlogs take 1 GiB of 1\.2 GiB: each tenant now has an equal share/)
     const waitingByTenant = new Map([
       ["acme", 12_000],
       ["globex", 30],
@@ -518,7 +530,7 @@ describe("what is not as it should be", () => {
         dead: { ...busy.dead, lastHour: 1 }
       }),
       [
-        "20,000 events wait to be routed: if they become more, start another worker",
+        "20,000 events wait to be routed: if their number grows, start another worker",
         "2 endpoints have open circuits, the longest acme/billing since 10:30:00 UTC (5 failures): see `petrel endpoint show acme/billing`",
         "1 delivery ended without success since 09:32:00 UTC: see `petrel dead list --since 1h`"
       ]

@@ -67,7 +67,7 @@ const roomText = ({ room }: Status): string => {
     account.bytes !== null && account.limitBytes === null
       ? "unknown, the account has no limit"
       : filledText(account.bytes, account.limitBytes)
-  return `${streams.join(", ")}; in all ${whole}`
+  return `${streams.join(", ")}; in total ${whole}`
 }
 
 /** Says of how many partitions it is not known what waits there; undefined where all are counted. */
@@ -220,7 +220,7 @@ export const statusLines = (
   const above = [
     ...row("status", `at ${localTime(status.at, status.at)}`),
     ...row("broker", brokerText(status)),
-    ...row("room", roomText(status)),
+    ...row("storage", roomText(status)),
     ...row("events", eventsText(status)),
     ...row("deliveries", deliveriesText(status)),
     ...row("oldest", oldestText(status)),

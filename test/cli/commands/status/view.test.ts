@@ -12,8 +12,8 @@ describe("the screen of petrel status", () => {
       "status      at 10:32:00",
       "broker      nats-server 2.15.1, cluster petrels-eu-west, 1 copy of each stream;",
       "            0 B stored",
-      "room        events 40% of 5 GiB, history 40% of 2.5 GiB, dead 1% of 100 B,",
-      "            queues 20 MiB, backlogs 500 MiB; in all 40% of 10 GiB",
+      "storage     events 40% of 5 GiB, history 40% of 2.5 GiB, dead 1% of 100 B,",
+      "            queues 20 MiB, backlogs 500 MiB; in total 40% of 10 GiB",
       "events      12,345,678 stored, 4 not routed yet, 3 being routed or attempted",
       "deliveries  1,305,696 wait: 9,600 new, 16,000 for a retry, 320,000 scheduled for",
       "            one, 960,000 in 120 backlogs; 32 in flight, 24 in line",
@@ -39,7 +39,7 @@ describe("the screen of petrel status", () => {
       [
         "incoming    12,000 came in within 3 d, 5 not in the event stream yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
         "outbox      shop: 4 rows wait, the oldest for 9 s, 1 set aside, the database is away",
-        "notice      acme/stripe has refused all that came since 10:30:00 UTC (11 in a row): see `petrel source show acme/stripe`"
+        "notice      acme/stripe has refused every request since 10:30:00 UTC (11 in a row): see `petrel source show acme/stripe`"
       ]
     )
     const nothing = { ...comingIn, events: 0, oldestAt: null, notCopied: 0, gateways: [] }
@@ -89,7 +89,7 @@ describe("the screen of petrel status", () => {
       found("deliveries"),
       /^deliveries +1,305,696 wait: .*; those that are being moved count twice$/
     )
-    assert.match(found("problem"), /from 8 to 16, .* what is being moved counts twice/)
+    assert.match(found("problem"), /from 8 to 16, .* being moved count twice/)
   })
 
   it("shows as many workers as there is room for", () => {
@@ -113,13 +113,13 @@ describe("the screen of petrel status", () => {
   it("says how full what is, and that nobody knows of the whole without a limit", () => {
     const line = (survey: Survey) =>
       statusLines(statusOf(survey), { ...plain, width: undefined }).find((line) =>
-        line.startsWith("room")
+        line.startsWith("storage")
       )
     const { account, room } = busy
     const unknown = { bytes: null, limitBytes: null }
-    assert.match(line({ ...busy, account: unknown }) ?? "", /; in all \?$/)
+    assert.match(line({ ...busy, account: unknown }) ?? "", /; in total \?$/)
     const unlimited = { ...busy, account: { ...account, limitBytes: null } }
-    assert.match(line(unlimited) ?? "", /; in all unknown, the account has no limit$/)
+    assert.match(line(unlimited) ?? "", /; in total unknown, the account has no limit$/)
     const silent = { ...room.events, room: { ...unknown, oldestAt: null } }
     const nothing = { ...unlimited, room: { ...room, events: silent, queues: unknown } }
     assert.match(line(nothing) ?? "", / events \?, .* queues \?, backlogs 500 MiB/)
