@@ -89,7 +89,7 @@ const circuitBlocker = (
   return [
     {
       by: "circuit",
-      says: `for its endpoint's circuit, which is ${state} (${plainText(why)}) and ${probe}`,
+      says: `for its endpoint's circuit, which is ${state} (${plainText(why)}) and is ${probe}`,
       ...(next > now ? { until: next } : {}),
       freedBy: `${successes} probes in a row that succeed`
     }
@@ -138,7 +138,7 @@ const endpointBlockers = (
       ? [
           {
             by: "retry-after" as const,
-            says: `until ${zonedTime(notBefore, now)}, as the receiver asked of everybody`,
+            says: `until ${zonedTime(notBefore, now)}: the receiver's Retry-After holds for all deliveries to the endpoint`,
             until: notBefore,
             freedBy: "time alone"
           }
@@ -148,7 +148,7 @@ const endpointBlockers = (
       ? [
           {
             by: "cap" as const,
-            says: `for ${maxInFlight === 1 ? "the one request" : `one of the ${maxInFlight} requests`} to end that its endpoint may have at once`,
+            says: `for an answer: its endpoint has ${maxInFlight === 1 ? "the one request" : `all ${maxInFlight} requests`} in flight that it may have`,
             freedBy: `answers, or a higher \`maxInFlight\` (\`petrel endpoint set ${name} --max-in-flight\`)`
           }
         ]
@@ -179,7 +179,7 @@ const hostBlocker = (
   return [
     {
       by: "host-cap",
-      says: `for its turn at ${hostOf(url)}, which takes ${cap} requests of ${whose} at once`,
+      says: `for its turn at ${hostOf(url)}, which takes ${cap} requests of ${whose} at a time`,
       freedBy: `answers, or a higher \`hostCap\` (\`petrel tenant set ${ofTenant === undefined ? "--system" : tenant} --host-cap\`)`
     }
   ]
@@ -187,7 +187,7 @@ const hostBlocker = (
 
 const turnText = (task: TaskActivity | undefined): string =>
   task?.mode === "waiting"
-    ? `for its turn: it has stood in its endpoint's line for ${spanText(task.forMs)}`
+    ? `for its turn: it has been in its endpoint's line for ${spanText(task.forMs)}`
     : "for its turn"
 
 /** What a delivery waits for that its owner has begun. */
@@ -215,8 +215,8 @@ const ownerBlockers = ({ answer, owner, partition }: EndpointNow): ReadonlyArray
     ? [
         {
           by: "clock",
-          says: `for the clock of its worker, ${plainText(owner)}, which is ${skewText(clockSkewMs)}: it sends nothing`,
-          freedBy: "setting that clock right, as with NTP, or stopping that worker"
+          says: `for the clock of its worker, ${plainText(owner)}, which is ${skewText(clockSkewMs)}: that worker sends nothing`,
+          freedBy: "correcting that clock, for example with NTP, or stopping that worker"
         }
       ]
     : []
@@ -235,7 +235,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
     return [
       {
         by: "event",
-        says: "with its event, which a router has in hand: it is attempted from there, or comes to its queue or backlog next",
+        says: "with its event, which a router is working on: it is attempted from there, or goes to its queue or backlog next",
         freedBy: "time alone, or a running worker"
       }
     ]
@@ -243,7 +243,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
     return [
       {
         by: "missing",
-        says: "nowhere that it can be seen: it may just be moving; `petrel audit` says whether it is missing",
+        says: "in no place that was searched: it may just be moving; `petrel audit` says whether it is missing",
         freedBy: "an audit, which says where it is: `petrel audit`"
       }
     ]
@@ -253,7 +253,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
     return [
       {
         by: "unreadable",
-        says: `as message ${waiter.seq} of ${waiter.stream}, which is unreadable to this version: a newer one wrote it`,
+        says: `as message ${waiter.seq} of ${waiter.stream}, which this version cannot read: a newer one wrote it`,
         freedBy: "a worker of the version that wrote it"
       }
     ]
@@ -262,8 +262,9 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
       ...owner,
       {
         by: "dead-letters",
-        says: `for room among the dead letters: it has ended (${waiter.ends}), and is not sent again`,
-        freedBy: "more room for dead letters (`petrel init --dead-bytes`, or `petrel dead discard`)"
+        says: `for space among the dead letters: it has ended (${waiter.ends}), and is not sent again`,
+        freedBy:
+          "more space for dead letters (`petrel init --dead-bytes`, or `petrel dead discard`)"
       }
     ]
   if (endpoint === undefined)
@@ -271,7 +272,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
       ...owner,
       {
         by: "endpoint-removed",
-        says: "for a worker to end it: its endpoint is not there any more",
+        says: "for a worker to end it: its endpoint was removed",
         freedBy: "a running worker"
       }
     ]

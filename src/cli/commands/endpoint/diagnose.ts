@@ -52,7 +52,7 @@ const diagnosisLines = (
   const { advice, checks, url } = diagnosis
   const what =
     advice.length === 0
-      ? ["Nothing is wrong that can be seen from here."]
+      ? ["Nothing is wrong, as far as can be seen from here."]
       : [
           "What to do:",
           ...advice.flatMap((text, index) => labelled(`  ${index + 1}. `, text, options.width))

@@ -18,7 +18,7 @@ const slowLookupMs = 1_000
 /** The codes do not tell an authority of one's own from an intermediate certificate that is not sent. */
 const unknownIssuer = [
   "its issuer is not known here",
-  "Where the issuer is an authority of your own, let the workers know it (`petrel worker --receiver-ca`); where it is a public one, configure the receiver to send its whole chain, not its own certificate alone."
+  "If the issuer is an authority of your own, give its certificate to the workers (`petrel worker --receiver-ca`). If it is a public one, configure the receiver to send its whole chain, not only its own certificate."
 ] as const
 
 /** What Node's and OpenSSL's codes mean for the one who runs the receiver. */
@@ -30,11 +30,11 @@ const distrusts: Readonly<Record<string, readonly [says: string, advice: string]
   ],
   DEPTH_ZERO_SELF_SIGNED_CERT: [
     "it is self-signed",
-    "Give the receiver a certificate of a public authority, or let the workers know its authority (`petrel worker --receiver-ca`)."
+    "Give the receiver a certificate of a public authority, or give the certificate of its authority to the workers (`petrel worker --receiver-ca`)."
   ],
   SELF_SIGNED_CERT_IN_CHAIN: [
     "its authority is not a public one",
-    "Give the receiver a certificate of a public authority, or let the workers know its authority (`petrel worker --receiver-ca`)."
+    "Give the receiver a certificate of a public authority, or give the certificate of its authority to the workers (`petrel worker --receiver-ca`)."
   ],
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,
@@ -59,7 +59,7 @@ const nameCheck = (
   const left =
     refused === 0
       ? ""
-      : `; ${plural(refused, "other address", "other addresses")} may not be connected to`
+      : `; ${plural(refused, "other address is", "other addresses are")} not allowed`
   return {
     name: "name",
     result: lookupMs > slowLookupMs ? "warning" : "ok",
@@ -96,7 +96,7 @@ const connectCheck = (
     says: `port ${port} of ${failed.map(failedText).join("; ")}${isWhole ? "" : `; connected to ${made.join(", ")}`}`,
     advice: isWhole
       ? errorAdvice(kind, `${tenant}/${id}`)
-      : "Requests go on with the other address; have this one mended, or taken out of DNS."
+      : "Requests use the other address; have this one repaired, or removed from DNS."
   }
 }
 
@@ -137,8 +137,8 @@ const certificateCheck = ({ addresses }: ConnectionCheck, now: number): Check | 
   return {
     name: "certificate",
     result: "warning",
-    says: `${first === own ? "it" : plainText(first.subject)} ends soon: ${says}`,
-    advice: "Have it renewed: from its end on every request fails."
+    says: `${first === own ? "it" : plainText(first.subject)} expires soon: ${says}`,
+    advice: "Have it renewed before that: once it has expired, every request fails."
   }
 }
 
@@ -152,7 +152,7 @@ export const connectionChecks = (
       {
         name: "connection",
         result: "unknown",
-        says: "not tried: it is the worker that owns the endpoint that has to try it"
+        says: "not tried: only the worker that owns the endpoint can try it"
       }
     ]
   const { addresses, error, lookupMs } = connection

@@ -22,25 +22,25 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "refused":
       return `Nothing listens there: start the receiver, or correct host and port${newUrl(name)}.`
     case "reset":
-      return "The receiver, or a proxy in front of it, closes connections: look at its log, at its limits of body and connections, and at its time-out of idle connections."
+      return "The receiver, or a proxy in front of it, closes connections: check its log, its limits on bodies and connections, and its time-out for idle connections."
     case "unreachable":
-      return "No route leads there: check the network of the workers, IPv6 among it."
+      return "No route leads there: check the network of the workers, including IPv6."
     case "connection":
-      return "The connection fails: check the way from the workers to the receiver."
+      return "The connection fails: check the network between the workers and the receiver."
     case "dns":
       return `Correct the host's name, or its DNS entry${newUrl(name)}.`
     case "certificate":
-      return "Mend the receiver's certificate, or, where its authority is one of your own, let the workers know it (`petrel worker --receiver-ca`)."
+      return "Fix the receiver's certificate. If its authority is one of your own, give the authority's certificate to the workers (`petrel worker --receiver-ca`)."
     case "handshake":
-      return `The other side speaks no TLS that fits: check that the port is that of https, and that it takes TLS 1.2 or newer.`
+      return `The receiver's TLS does not fit: check that the port is the one for https, and that the receiver accepts TLS 1.2 or newer.`
     case "address":
-      return "The address or port is not allowed: where it is meant, let the workers send there (`petrel worker --allow-network` or `--allow-port`)."
+      return "The address or port is not allowed: if it is intended, allow the workers to send there (`petrel worker --allow-network` or `--allow-port`)."
     case "protocol":
-      return "What answers there is no HTTP server: check host and port."
+      return "The server that answers there does not speak HTTP: check host and port."
     case "redirect":
-      return `Point the endpoint at where it redirects to${newUrl(name)}; or, where that is meant, name the other origin in \`redirectsTo\` (\`petrel endpoint set ${name} --redirects-to ORIGIN\`).`
+      return `Set the endpoint's URL to the target of the redirect${newUrl(name)}; or, if the redirect is intended, name the other origin in \`redirectsTo\` (\`petrel endpoint set ${name} --redirects-to ORIGIN\`).`
     case "interrupted":
-      return "The endpoint was disabled while a request was under way, which the worker then ended: nothing is wrong with the receiver."
+      return "The endpoint was disabled while a request was in flight, so the worker ended the request: nothing is wrong with the receiver."
   }
 }
 
@@ -54,7 +54,7 @@ export const statusAdvice = (status: number, name: string, goesOn: boolean): str
   switch (status) {
     case 400:
     case 422:
-      return "The receiver does not accept the content: compare its answer with the body that it got. If it complains of the signature, see what is said of 401."
+      return "The receiver does not accept the content: compare its answer with the body that it got. If it complains about the signature, check the secret, the header names and the receiver's clock."
     case 401:
     case 403:
       return `The receiver does not accept the signature or the credentials: compare its secret (\`petrel endpoint show ${name} --reveal\`), its header names with the endpoint's, and its clock with the time (a signature holds for some minutes), or make a new secret (\`petrel endpoint rotate ${name}\`).`
@@ -65,7 +65,7 @@ export const statusAdvice = (status: number, name: string, goesOn: boolean): str
     case 408:
       return "The receiver gave up waiting for the request: look for a slow proxy on the way."
     case 410:
-      return `The receiver wants no more events: ask its owner, then remove it (\`petrel endpoint remove ${name}\`) or correct its URL.`
+      return `The receiver says that it wants no more events: ask its owner, then remove it (\`petrel endpoint remove ${name}\`) or correct its URL.`
     case 413:
       return "The body is larger than the receiver takes: raise its limit, or publish less in one event."
     case 415:
@@ -75,12 +75,12 @@ export const statusAdvice = (status: number, name: string, goesOn: boolean): str
     case 502:
     case 503:
     case 504:
-      return "A proxy answers for a receiver that is down, overloaded or too slow: look at what is behind it; a lower `maxInFlight` spares it (`petrel endpoint set --max-in-flight`)."
+      return "A proxy answers for a receiver that is down, overloaded or too slow: check the server behind it; a lower `maxInFlight` reduces its load (`petrel endpoint set --max-in-flight`)."
     default:
       if (status >= 500)
-        return `The receiver fails inside: its log, at the times above, says why.${goesOn ? " Nothing has to be done here; retries go on." : ""}`
+        return `The receiver has an error of its own: its log says why, at the times above.${goesOn ? " Petrel continues to retry; nothing has to be done here." : ""}`
       if (status >= 300 && status < 400)
-        return `It redirects, and redirects are not followed: point the endpoint there${newUrl(name)}, or set \`redirects\` to follow them, and \`redirectsTo\` where they lead to another origin (\`petrel endpoint set ${name} --redirects 3\`).`
+        return `It redirects, and redirects are not followed: set the endpoint's URL to the target${newUrl(name)}, or set \`redirects\` to follow them, and \`redirectsTo\` if they lead to another origin (\`petrel endpoint set ${name} --redirects 3\`).`
       return "The receiver refuses the requests: its answer and its log say why."
   }
 }
@@ -144,7 +144,7 @@ const adviceFor = (
     if (!onTheWay.has(error.class) || way === "unknown") return errorAdvice(error.class, name)
     return way === "blocked" || !goesOn
       ? undefined
-      : `The way to it works now: do not wait for the next attempt, try now (\`petrel endpoint retry-now ${name}\`).`
+      : `The connection works now: do not wait for the next attempt, try now (\`petrel endpoint retry-now ${name}\`).`
   }
   if (status === 429 && rate !== undefined) return undefined
   const advice = statusAdvice(status, name, goesOn)
@@ -188,7 +188,8 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
   const { inMinute, inSecond } = rate
   const name = `${endpoint.tenant}/${endpoint.id}`
   const pause = parseRetryAfter(limited.response?.headers["retry-after"], limited.at)
-  const asked = pause === undefined ? "it named no Retry-After" : `it asked for ${spanText(pause)}`
+  const asked =
+    pause === undefined ? "it sent no Retry-After" : `its Retry-After was ${spanText(pause)}`
   const went = `${plural(inMinute, "request")} went there in the minute before its 429 of ${zonedTime(limited.at, now)}, ${countText(inSecond)} of them in the last second; ${asked}`
   const half =
     inSecond > 1 ? `${Math.ceil(inSecond / 2)}/s` : `${Math.max(1, Math.floor(inMinute / 2))}/min`
@@ -197,16 +198,17 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
       {
         name: "rate",
         result: "warning",
-        says: `the 429s may be of our own making: ${went}`,
-        advice: `Send no faster than the receiver takes, for instance half of it: set \`rate\` to ${half}, or \`adapt\` (\`petrel endpoint set ${name} --rate ${half}\` or \`--adapt on\`).`
+        says: `Petrel may cause the 429s itself: ${went}`,
+        advice: `Send more slowly, for example half as fast: set \`rate\` to ${half}, or \`adapt\` (\`petrel endpoint set ${name} --rate ${half}\` or \`--adapt on\`).`
       }
     ]
   return [
     {
       name: "rate",
       result: "warning",
-      says: `the 429s are not of our own making: ${went}`,
-      advice: "Ask the receiver's owner what its limit counts: other senders, or a quota of a day."
+      says: `Petrel does not cause the 429s: ${went}`,
+      advice:
+        "Ask the receiver's owner what else its limit counts: other senders, or a daily quota."
     }
   ]
 }

@@ -30,7 +30,7 @@ const stateCheck = ({ endpoint }: Findings, now: number): Check => {
       name: "state",
       result: "warning",
       says: `paused by ${plainText(paused.by)} since ${zonedTime(paused.at, now)}${paused.reason === undefined ? "" : ` (${plainText(paused.reason)})`}: its deliveries wait`,
-      advice: `Resume it when the reason is gone (\`petrel endpoint resume ${name}\`).`
+      advice: `Resume it when the reason no longer applies (\`petrel endpoint resume ${name}\`).`
     }
   return { name: "state", result: "ok", says: "enabled" }
 }
@@ -42,7 +42,7 @@ const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Chec
       result: "problem",
       says: `no worker owns partition ${partition}, where its deliveries wait`,
       advice:
-        "Start a worker (`petrel worker`), or see what the present ones do (`petrel workers`)."
+        "Start a worker (`petrel worker`), or see what the running ones do (`petrel workers`)."
     }
   if (answer === undefined)
     return {
@@ -57,7 +57,7 @@ const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Chec
       name: "worker",
       result: "problem",
       says: `${plainText(owner)} owns partition ${partition} and sends nothing: its clock is ${skewText(clockSkewMs)}`,
-      advice: `Set the clock of ${plainText(owner)}'s machine right, as with NTP, or stop that worker.`
+      advice: `Correct the clock of ${plainText(owner)}'s machine, for example with NTP, or stop that worker.`
     }
   return {
     name: "worker",
@@ -107,7 +107,7 @@ const waitingCheck = (
     return {
       name: "waiting",
       result: "warning",
-      says: `${says}, and the endpoint's own rate lets ${rateText(rate)} go`,
+      says: `${says}, and the endpoint's own rate allows ${rateText(rate)}`,
       advice: `If its receiver can take more, raise the rate (\`petrel endpoint set ${nameOf(endpoint)} --rate\`).`
     }
   return {
@@ -131,7 +131,7 @@ const deadLettersCheck = ({ deadLetters, endpoint }: Findings): ReadonlyArray<Ch
     {
       name: "dead letters",
       result: "warning",
-      says: `${plural(deadLetters, "dead letter")} of it ${deadLetters === 1 ? "is" : "are"} kept, those that were sent again included`,
+      says: `${plural(deadLetters, "dead letter")} of the endpoint ${deadLetters === 1 ? "is" : "are"} kept, including those that were sent again`,
       advice: `See why they ended (\`petrel dead list --endpoint ${name}\`), and send them again once it works (\`petrel dead redeliver --endpoint ${name}\`).`
     }
   ]
@@ -179,8 +179,8 @@ export const subscriptionCheck = (
     return {
       name: "events",
       result: "warning",
-      says: `the stream holds no event of ${tenant}`,
-      advice: `Publish one (\`petrel publish ${tenant} TYPE\`). If you do publish, look at the subject: it must be events.${tenant}.<type>.`
+      says: `the event stream holds no event of ${tenant}`,
+      advice: `Publish one (\`petrel publish ${tenant} TYPE\`). If you do publish, check the subject: it must be events.${tenant}.<type>.`
     }
   if (matching.length > 0)
     return {

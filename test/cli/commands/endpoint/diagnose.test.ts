@@ -24,7 +24,7 @@ describe("petrel endpoint diagnose", () => {
         const facts = yield* history
         const unowned = yield* diagnose
         assert.match(unowned.text, /problem +worker +no worker owns partition \d+/)
-        assert.match(unowned.text, /warning +events +the stream holds no event of acme/)
+        assert.match(unowned.text, /warning +events +the event stream holds no event of acme/)
         yield* worker()
         yield* publish("invoice.paid", '{"n":1}')
         yield* facts.count("attempt-failed", 1)

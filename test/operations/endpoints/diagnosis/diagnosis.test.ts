@@ -263,7 +263,7 @@ describe("the diagnosis of an endpoint", () => {
     assert.deepStrictEqual(check(changes, "waiting"), {
       name: "waiting",
       result: "warning",
-      says: "500 deliveries wait, and the endpoint's own rate lets 30/min go",
+      says: "500 deliveries wait, and the endpoint's own rate allows 30/min",
       advice:
         "If its receiver can take more, raise the rate (`petrel endpoint set acme/hook --rate`)."
     })
@@ -383,18 +383,18 @@ describe("what it says of the failures of an endpoint that gets nothing now", ()
   it.each(held)("%j: not that retries go on, nor that they may be sooner", (state) => {
     const changes = { endpoint: { ...endpoint, ...state }, ...waiting({ backlog: 1 }) }
     const failures = check({ ...changes, ...failing(failed(500)) }, "failures")
-    assert.match(failures.advice ?? "", /its log, at the times above, says why\.$/)
+    assert.match(failures.advice ?? "", /its log says why, at the times above\.$/)
     assert.isUndefined(check({ ...changes, ...failing(failed("refused")) }, "failures").advice)
   })
 
   it("but of one that is sent events that nothing has to be done", () => {
     const { advice } = check({ ...failing(failed(500)), ...waiting({ queue: 1 }) }, "failures")
-    assert.match(advice ?? "", /Nothing has to be done here; retries go on\.$/)
+    assert.match(advice ?? "", /Petrel continues to retry; nothing has to be done here\.$/)
   })
 
   it("nor of one for which nothing waits any more", () => {
     const { advice } = check(failing(failed(500)), "failures")
-    assert.match(advice ?? "", /its log, at the times above, says why\.$/)
+    assert.match(advice ?? "", /its log says why, at the times above\.$/)
   })
 })
 
@@ -405,7 +405,7 @@ describe("what it says of a certificate whose authority is not known", () => {
       const addresses = [{ ...address, tls: { ...tls, distrust } }]
       const { advice, says } = check({ connection: { ...connection, addresses } }, "certificate")
       assert.match(says, /^its issuer is not known here: .* ← Some CA \(not sent\); /)
-      assert.match(advice ?? "", /authority of your own, .*--receiver-ca`\); .*its whole chain/)
+      assert.match(advice ?? "", /authority of your own, .*--receiver-ca`\)\. .*its whole chain/)
     }
   )
 })
@@ -417,11 +417,11 @@ describe("what it says of 429s", () => {
     rate: { inMinute, inSecond, at: now - minute }
   })
 
-  it("that follow many requests: they may be of our own making", () => {
+  it("that follow many requests: Petrel may cause them itself", () => {
     const { advice, says } = check(limited(600), "rate")
     assert.match(
       says,
-      /^the 429s may be of our own making: 600 requests .*, 10 of them in the last second; it asked for 30 s$/
+      /^Petrel may cause the 429s itself: 600 requests .*, 10 of them in the last second; its Retry-After was 30 s$/
     )
     assert.match(advice ?? "", /--rate 5\/s/)
   })
@@ -433,7 +433,7 @@ describe("what it says of 429s", () => {
     [10, 1]
   ])("that follow %d requests in a minute, %d in a second: they are not", (inMinute, inSecond) => {
     const { advice, says } = check(limited(inMinute, inSecond), "rate")
-    assert.match(says, new RegExp(`^the 429s are not of our own making: ${inMinute} request`))
+    assert.match(says, new RegExp(`^Petrel does not cause the 429s: ${inMinute} request`))
     assert.notInclude(advice ?? "", "--rate")
     assert.isUndefined(check(limited(inMinute, inSecond), "failures").advice)
   })
@@ -443,7 +443,7 @@ describe("what it says of 429s", () => {
     [11, 1, "5/min"]
   ])("that follow %d in a minute, %d in a second: they may be", (inMinute, inSecond, half) => {
     const { advice, says } = check(limited(inMinute, inSecond), "rate")
-    assert.match(says, /^the 429s may be of our own making: /)
+    assert.match(says, /^Petrel may cause the 429s itself: /)
     assert.include(advice ?? "", `--rate ${half}`)
   })
 })
