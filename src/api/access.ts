@@ -110,7 +110,7 @@ export const accessLayer = (isSecure: boolean) =>
               "the console is not connected to the account of tokens, so it is not known whether this one was revoked: its log says why"
             )
           if (record === undefined)
-            return yield* unauthorized("there is no such token: it was revoked, or never was")
+            return yield* unauthorized("there is no such token: it was revoked, or never existed")
           const misuse = misuseOf(record, isCookie)
           if (misuse !== undefined) return yield* unauthorized(misuse)
           const notes = yield* RequestNotes

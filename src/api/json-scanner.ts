@@ -144,7 +144,7 @@ export class JsonScanner {
     return this.#next === atEnd || this.#fail()
   }
 
-  #fail(why = `is no valid JSON: look at byte ${this.#at + 1}`): true {
+  #fail(why = `is not valid JSON: look at byte ${this.#at + 1}`): true {
     this.#problem = why
     return true
   }

@@ -145,7 +145,8 @@ const unreadablePath: BareProblem = {
   status: 400,
   name: "invalid-request",
   title: "The request is not valid",
-  detail: "the path is no valid URL: write % itself as %25, and other letters as %XX of their UTF-8"
+  detail:
+    "the path is not a valid URL: write % itself as %25, and other letters as %XX of their UTF-8"
 }
 
 const notRouted = (
@@ -161,7 +162,7 @@ const notRouted = (
         status: 404,
         name: "not-found",
         title: "It does not exist",
-        detail: `there is no route ${path.slice(0, 200)}: /docs shows those there are`
+        detail: `there is no route ${path.slice(0, 200)}: /docs shows those that exist`
       })
     : problemResponse(
         {

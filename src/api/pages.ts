@@ -125,7 +125,8 @@ const missing = problemResponse({
   status: 404,
   name: "not-found",
   title: "It does not exist",
-  detail: "there is no such file: load the page again, since the console is another version now"
+  detail:
+    "there is no such file: load the page again, because the console is of another version now"
 })
 
 const unmade = problemResponse({

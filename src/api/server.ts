@@ -103,7 +103,7 @@ const refuseConnection = (connections: Connections, error: Error, socket: Socket
   const code = "code" in error ? String(error.code) : ""
   const { detail, status } = unparsable[code] ?? {
     status: 400,
-    detail: "this is no HTTP request that can be read"
+    detail: "this is not a readable HTTP request"
   }
   socket.end(rawProblem({ status, name: "bad-request", title: "The request is refused", detail }))
   // What the client goes on to send, or an end that it does not send, must hold nothing.

@@ -272,7 +272,7 @@ const retryAfter = 2
 
 const noTurn = problemResponse(
   unavailableProblem(
-    "the console has more to do than it can, and others who use less of its time come first: try again",
+    "the console has more to do than it can handle, and callers who use less of its time come first: try again",
     retryAfter
   )
 )

@@ -30,6 +30,6 @@ export const registerClients = (broker: Broker["Service"], clients: Clients): vo
 export const natsClients = Effect.flatMap(Broker, (broker) => {
   const clients = clientsOf.get(broker)
   return clients === undefined
-    ? Effect.die(new Error("this needs a NATS server, and the broker is another one"))
+    ? Effect.die(new Error("this needs a NATS server, which the broker is not"))
     : Effect.succeed({ ...broker, ...clients, ask })
 })

@@ -43,10 +43,10 @@ const logState = (state: ClockState, skew: number): Effect.Effect<void> => {
     case "right":
       return Effect.logInfo("this machine's clock agrees with the broker's again")
     case "off":
-      return Effect.logWarning(`${differs(skew)}: set the wrong one right, as with NTP`)
+      return Effect.logWarning(`${differs(skew)}: correct the wrong clock, for example with NTP`)
     case "wrong":
       return Effect.logError(
-        `${differs(skew)}: nothing is sent until they agree, for receivers would refuse the timestamps; set the wrong one right, as with NTP`
+        `${differs(skew)}: nothing is sent until they agree, because receivers would refuse the timestamps; correct the wrong clock, for example with NTP`
       )
   }
 }

@@ -68,7 +68,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   const shown = shownAddress(options.url)
   const address = readAddress(options.url)
   if (address === undefined)
-    return yield* new BrokerUnusable({ message: `${shown} is no address of a NATS server` })
+    return yield* new BrokerUnusable({ message: `${shown} is not the address of a NATS server` })
   const credentials = credentialsOf(address, options)
   if (Result.isFailure(credentials))
     return yield* new BrokerUnusable({ message: credentials.failure })
@@ -229,7 +229,7 @@ const unreachable = (
   )
   if (cause instanceof errors.ProtocolError)
     return new BrokerUnusable({
-      message: `the broker at ${shown} takes no connection (${why})${tooMany.test(why) ? ": raise that limit, max_connections in its configuration or `conn` in the JWT of the account or user, or end other connections" : ""}`
+      message: `the broker at ${shown} accepts no connection (${why})${tooMany.test(why) ? ": raise that limit, max_connections in its configuration or `conn` in the JWT of the account or user, or end other connections" : ""}`
     })
   if (codeOf(cause) === "ERR_TLS_CERT_ALTNAME_INVALID")
     return new BrokerUnusable({
@@ -237,35 +237,35 @@ const unreachable = (
     })
   if (ofValidity.has(codeOf(cause)))
     return new BrokerUnusable({
-      message: `the certificate of the broker at ${shown}, or that of its authority, is not valid now (${why}): renew it and reload the broker (nats-server --signal reload), or set the clock of this machine right`
+      message: `the certificate of the broker at ${shown}, or that of its authority, is not valid now (${why}): renew it and reload the broker (nats-server --signal reload), or correct the clock of this machine`
     })
   if (ofClientCertificate.test(codeOf(cause)))
     return new BrokerUnusable({
       message:
         cert === undefined
-          ? `the broker at ${shown} wants a certificate of its clients: give one with --nats-cert and --nats-key`
-          : `the broker at ${shown} refuses the certificate in ${cert} (${alertOf(cause)}): it must be of an authority that the broker trusts (ca_file), for clients, and valid now`
+          ? `the broker at ${shown} requires a client certificate: give one with --nats-cert and --nats-key`
+          : `the broker at ${shown} refuses the certificate in ${cert} (${alertOf(cause)}): it must be issued by an authority that the broker trusts (ca_file), be for clients, and be valid now`
     })
   if (ca !== undefined && ofIssuer.test(codeOf(cause)))
     return new BrokerUnusable({
-      message: `the certificate of the broker at ${shown} is not of an authority in ${ca} (${why}): add the certificate of its authority to that file, or give the broker one of an authority that is there`
+      message: `the certificate of the broker at ${shown} was not issued by an authority in ${ca} (${why}): add the certificate of its authority to that file, or give the broker a certificate of an authority in it`
     })
   if (ofTls.test(codeOf(cause)))
     return new BrokerUnusable({
-      message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca`
+      message: `TLS with the broker at ${shown} failed (${why}): name the authority of its certificate with --nats-ca`
     })
   if (why === withoutTls)
     return new BrokerUnusable({
-      message: `the broker at ${shown} has no TLS, which ${ca === undefined ? "tls:// asks" : "--nats-ca and tls:// ask"} for: turn it on there (tls in nats.conf), or ask for none`
+      message: `the broker at ${shown} has no TLS, which ${ca === undefined ? "tls:// requires" : "--nats-ca and tls:// require"}: enable it there (tls in nats.conf), or connect without it`
     })
   // What it says of a client's certificate is lost where it resets the connection at once.
   const orRefuses =
     ca !== undefined || readAddress(url)?.tls === true
-      ? ", whether it wants a certificate of yours (--nats-cert, --nats-key) or refuses it"
+      ? ", whether it requires or refuses your certificate (--nats-cert, --nats-key)"
       : ""
   const whatToDo =
     cause instanceof errors.TimeoutError
-      ? `See whether it hangs${orRefuses}, whether something else listens there, and whether a firewall is in between`
+      ? `Check whether it hangs${orRefuses}, whether something else listens there, and whether a firewall is in between`
       : "Start one with `petrel dev`, or give its address with --nats or NATS_URL"
   return new BrokerUnusable({ message: `no NATS server answers at ${shown} (${why}). ${whatToDo}` })
 }
@@ -286,7 +286,7 @@ const checkJetStream = (jsm: JetStreamManager, shown: string, isOffered: boolean
             new BrokerUnusable({
               message: isOffered
                 ? `the account of this user has no JetStream at ${shown}: a tenant's user publishes to the subjects events.<tenant>.<type> with a NATS client of its own, or asks the API; commands need a user of Petrel's account, see nats.conf`
-                : `the broker at ${shown} has no JetStream: start nats-server with -js, or see nats.conf; a cluster's server turns it off when its disk is full, and needs room and a restart`
+                : `the broker at ${shown} has no JetStream: start nats-server with -js, or see nats.conf; a cluster's server turns it off when its disk is full, and needs free space and a restart`
             })
           )
         : Effect.void

@@ -33,14 +33,14 @@ const flags: Record<Kind, readonly [flag: string, variable: string]> = {
 
 const named = (kind: Kind): string => `${flags[kind][0]} (${flags[kind][1]})`
 
-/** Returns a sentence if kinds of login exclude each other or one of a pair is missing. */
+/** Returns a sentence if kinds of login cannot be combined or one of a pair is missing. */
 const conflict = ({ login }: BrokerAddress, files: CredentialFiles): string | undefined => {
   const { cert, creds, key, nkey } = files
   if (creds !== undefined && nkey !== undefined)
-    return `${named("creds")} and ${named("nkey")} exclude each other`
+    return `${named("creds")} and ${named("nkey")} cannot be combined`
   const kind = creds !== undefined ? "creds" : nkey !== undefined ? "nkey" : undefined
   if (login !== undefined && kind !== undefined)
-    return `the broker's address has a login, which ${named(kind)} excludes: leave one of them out`
+    return `the broker's address has a login, which cannot be combined with ${named(kind)}: leave one of them out`
   if ((cert === undefined) !== (key === undefined))
     return `--nats-cert and --nats-key go together: ${named(cert === undefined ? "cert" : "key")} is missing`
   return undefined

@@ -158,7 +158,7 @@ const checkChangeable = Effect.fnUntraced(function* (streams: ReadonlyArray<Want
   const [first, ...others] = refusing.filter(({ fields }) => fields.length > 0)
   if (first !== undefined)
     return yield* new TopologyError({
-      message: `somebody made ${first.name} refuse what Petrel has to do there (${first.fields.join(", ")}), ${others.length === 0 ? "" : `and so with ${others.map(({ name }) => name).join(", ")}, `}and the broker does not undo that. Once what is there is not needed any more, remove the stream (\`nats stream rm ${first.name}\`), run \`petrel init\` again, which says what may be lost with it, then restart the workers`
+      message: `${first.name} was made to refuse what Petrel has to do there (${first.fields.join(", ")}), ${others.length === 0 ? "" : `and so ${others.length === 1 ? "was" : "were"} ${others.map(({ name }) => name).join(", ")}, `}and the broker cannot undo this. Once its content is no longer needed, remove the stream (\`nats stream rm ${first.name}\`), run \`petrel init\` again, which says what may be lost, then restart the workers`
     })
 })
 

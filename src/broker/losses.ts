@@ -31,57 +31,51 @@ export const remadeGap = 2 ** 40
 export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, string> => {
   const bucket = (name: string, loss: string) => [`KV_${name}`, loss] as const
   const sentAgain =
-    "`petrel audit` names those that had not ended, and `petrel replay` sends their events again"
+    "`petrel audit` names the deliveries that had not ended, and `petrel replay` sends their events again"
   return new Map([
     [
       names.events,
-      "events that were not routed yet are lost: publish them again; the events before can be neither audited nor replayed"
+      "events that were not routed yet are lost: publish them again; earlier events can be neither audited nor replayed"
     ],
     [
       names.history,
-      "earlier deliveries are forgotten, so a delivery that was under way may be sent twice, and nothing before can be audited"
+      "earlier deliveries are forgotten, so a delivery that was in flight may be sent twice, and nothing from before can be audited"
     ],
     [
       names.intake,
-      "what came in and was not an event yet is lost, and what comes again is stored again: let the providers send again what they sent lately"
+      "requests that had not become events are lost, and repeats are not recognised: let the providers send their recent events again"
     ],
-    [
-      names.origins,
-      "an event that came in lately may be delivered twice, if the broker brings it again"
-    ],
-    [names.dead, "the dead letters are lost; the history still tells of each"],
+    [names.origins, "a recent event may be delivered twice, if the broker copies it again"],
+    [names.dead, "the dead letters are lost; the history still names each"],
     [
       names.configuration,
       "configurations of endpoints that are older than the history are lost: plans made from them cannot be audited"
     ],
     bucket(
       names.buckets.endpoints,
-      "all endpoints and settings of tenants are lost, and events are not routed until there are endpoints again: `petrel rebuild endpoints` makes them again from the history"
+      "all endpoints and settings of tenants are lost, and events are not routed until the endpoints are back: `petrel rebuild endpoints` restores them from the history"
     ),
     bucket(
       names.buckets.health,
-      "circuits begin closed, and endpoints that failed for days are not known as such: `petrel rebuild health`, without workers, works them out from the history"
+      "circuits begin closed, and it is forgotten how long endpoints have failed: `petrel rebuild health`, without workers, computes both from the history"
     ),
     bucket(
       names.buckets.retries,
-      "decisions that were not carried out yet are taken anew: an attempt may be made twice"
+      "decisions that were not carried out yet are made again: an attempt may be made twice"
     ),
     bucket(
       names.buckets.workers,
-      "workers take their partitions anew: those that run need a restart"
+      "workers take their partitions again: running ones need a restart"
     ),
     bucket(
       names.buckets.alerts,
-      "alerts that were raised are forgotten, and raised again if they still hold; set thresholds again with `petrel alerts thresholds --set`"
+      "raised alerts are forgotten, and raised again if they still hold; set thresholds again with `petrel alerts thresholds --set`"
     ),
     bucket(names.buckets.tokens, "all tokens are lost: make new ones with `petrel token create`"),
-    bucket(
-      names.buckets.jobs,
-      "jobs that were under way, and what is known of former ones, are lost"
-    ),
+    bucket(names.buckets.jobs, "running jobs, and the results of former ones, are lost"),
     bucket(
       names.buckets.sources,
-      "all sources are lost: what providers send is refused until they are added again"
+      "all sources are lost: requests of providers are refused until the sources are added again"
     ),
     ...Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
       [

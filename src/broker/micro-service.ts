@@ -172,7 +172,7 @@ const tellEnd = (offered: Service, service: string) =>
       })
   )
 
-const notLookedAt = "a message that is no request: it was not looked at"
+const notLookedAt = "a message that is not a request was ignored"
 
 const noteError = (counted: Counted, error: string): void => {
   counted.errors++

@@ -149,7 +149,7 @@ export const untilReported = <A, E, R>(
     Effect.catchIf(isShort, ({ message }) =>
       Effect.fail(
         new NoRoomError({
-          message: `the broker has less room than its servers reported before (${message}): wait a minute, and ${remedy}`
+          message: `the broker has less free space than its servers reported before (${message}): wait a minute, and ${remedy}`
         })
       )
     )

@@ -40,7 +40,7 @@ const messageOf = (error: unknown): string => {
     return `nothing was stored (${error.message}): \`petrel status\` says what is missing; or name another installation with --nats and --prefix`
   if (!(error instanceof BrokerError)) return error.message
   if (error.code === streamNotFound)
-    return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix; where a restore broke off, run \`petrel restore\` again`
+    return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix; if a restore was interrupted, run \`petrel restore\` again`
   return isUnanswered(error)
     ? `the broker does not answer (${error.message}): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again`
     : error.message

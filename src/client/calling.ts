@@ -83,7 +83,7 @@ const isText = (value: unknown): boolean =>
 /** Refuses values that no URL and no header can have: they would be sent as other ones. */
 const checkText = (id: string, name: string, values: ReadonlyArray<unknown>): void => {
   if (!values.every(isText))
-    throw new TypeError(`${name} of ${id} is no text, number or time: leave it out to mean any`)
+    throw new TypeError(`${name} of ${id} is not a text, number or time: leave it out to mean any`)
   if (values.some((value) => /\p{Surrogate}/u.test(String(value))))
     throw new TypeError(`${name} of ${id} has half of a surrogate pair`)
 }

@@ -22,7 +22,7 @@ export const GatewayReport = Schema.Struct({
   at: Timestamp.annotateKey({ description: "When it said so." }),
   underWay: Schema.Int.annotateKey({ description: "Requests under way." }),
   refusing: Schema.Array(RefusingSource).annotateKey({
-    description: "Sources that refuse all that comes."
+    description: "Sources that refuse every request."
   })
 })
 export type GatewayReport = typeof GatewayReport.Type

@@ -224,9 +224,12 @@ const claim = Effect.fnUntraced(function* (bucket: string, { ttl, worker }: Owne
         message: `${whereabouts(holder)}: give this one another name with --id, or stop that one first`
       })
     if (found === first)
-      yield* Effect.logInfo("a worker of this name was here lately; waiting whether it still is", {
-        worker
-      })
+      yield* Effect.logInfo(
+        "a worker of this name was here recently; waiting to see whether it still is",
+        {
+          worker
+        }
+      )
     yield* Effect.sleep(ttl / beatsPerTtl / 4)
     found = yield* look
   }

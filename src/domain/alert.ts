@@ -198,23 +198,24 @@ const thresholds = {
       "A warning where 1 of 100 deliveries takes longer than this from the event to success."
   }),
   deadLetters: orOff(count).annotateKey({
-    description: "A warning at so many dead letters of one endpoint within the window."
+    description: "A warning at this many dead letters of one endpoint within the window."
   }),
   tenantDeadLetters: orOff(count).annotateKey({
-    description: "A warning at so many dead letters of all endpoints of a tenant within the window."
+    description:
+      "A warning at this many dead letters of all endpoints of a tenant within the window."
   }),
   sourcesRefusing: orOff(count).annotateKey({
-    description: "A warning at so many sources of a tenant that refuse all that comes."
+    description: "A warning at this many sources of a tenant that refuse every request."
   }),
   quarantined: orOff(count).annotateKey({
-    description: "A warning at so many requests of a tenant in quarantine."
+    description: "A warning at this many requests of a tenant in quarantine."
   }),
   providerLost: orOff(count).annotateKey({
     description:
-      "A warning at so many events of a tenant's sources that had not come in when these were last reconciled."
+      "A warning at this many events of a tenant's sources that had not come in when these were last reconciled."
   }),
   failuresInRow: orOff(count).annotateKey({
-    description: "A warning at so many failed attempts in a row while the circuit is closed."
+    description: "A warning at this many failed attempts in a row while the circuit is closed."
   }),
   circuitOpened: toggle.annotateKey({ description: "Whether an open circuit is an alert." }),
   endpointDisabled: toggle.annotateKey({ description: "Whether a disabled endpoint is an alert." }),
@@ -239,19 +240,20 @@ const systemThresholds = {
     description: "A critical alert where an event waits longer than this to be routed."
   }),
   waitingGrowth: orOff(count).annotateKey({
-    description: "A warning where so many more deliveries wait than at the start of the window."
+    description: "A warning if this many more deliveries wait than at the start of the window."
   }),
   circuitsOpen: orOff(count).annotateKey({
-    description: "A critical alert at so many circuits that are open at the same time."
+    description: "A critical alert at this many circuits that are open at the same time."
   }),
   systemDeadLetters: orOff(count).annotateKey({
-    description: "A critical alert at so many dead letters of all tenants, each within its window."
+    description:
+      "A critical alert at this many dead letters of all tenants, each within its window."
   }),
   outboxTime: orOff(PositiveDuration).annotateKey({
     description: "A critical alert where rows of an outbox wait longer than this to be published."
   }),
   outboxSetAside: orOff(count).annotateKey({
-    description: "A warning at so many rows of all outboxes that are set aside."
+    description: "A warning at this many rows of all outboxes that are set aside."
   }),
   deliveriesMissing: toggle.annotateKey({
     description: "Whether it is an alert that an audit finds something missing."

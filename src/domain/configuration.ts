@@ -89,7 +89,7 @@ export const SettingDifference = Schema.Struct({
     description: "JSON; absent if it is not set."
   }),
   to: Schema.optionalKey(Schema.Unknown).annotateKey({
-    description: "JSON; absent if it is not set any more."
+    description: "JSON; absent if it is no longer set."
   })
 })
 export type SettingDifference = typeof SettingDifference.Type

@@ -46,7 +46,7 @@ export class OtherRevision extends Schema.TaggedError<OtherRevision>()("OtherRev
   revision: Schema.Int
 }) {
   override get message() {
-    return `${this.what} are at revision ${this.revision} now: read them again, and decide anew`
+    return `${this.what} are at revision ${this.revision} now: read them again, and decide again`
   }
 }
 

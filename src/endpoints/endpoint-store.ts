@@ -26,7 +26,7 @@ export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>()("En
   id: Schema.String
 }) {
   override get message() {
-    return `there is no endpoint ${this.tenant}/${this.id}: \`petrel endpoint list\` shows those there are`
+    return `there is no endpoint ${this.tenant}/${this.id}: \`petrel endpoint list\` shows those that exist`
   }
 }
 
@@ -50,7 +50,7 @@ export class EndpointChanged extends Schema.TaggedError<EndpointChanged>()("Endp
     const label = `${this.tenant}/${this.id}`
     return this.revision === 0
       ? `${label} is not there, and the request changes only one that is`
-      : `${label} is at revision ${this.revision} now: read it again, and decide anew`
+      : `${label} is at revision ${this.revision} now: read it again, and decide again`
   }
 }
 

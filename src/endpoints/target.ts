@@ -35,7 +35,7 @@ export const redirected = (
 ): (Target & { readonly shown: string }) | string => {
   if (location === undefined) return "a redirect without a location"
   if (typeof location !== "string" || !URL.canParse(location, from.url))
-    return "a redirect whose location is no URL"
+    return "a redirect whose location is not a URL"
   const url = new URL(location, from.url)
   if (url.protocol !== "https:" && url.protocol !== "http:")
     return `a redirect to ${url.protocol} instead of http or https`

@@ -120,7 +120,7 @@ export const readDeadLetters = (
         skipped === 0
           ? Effect.void
           : Effect.logWarning(
-              `skipped messages that are no dead letters in ${names.dead}: ${skipped}`
+              `skipped messages that are not dead letters in ${names.dead}: ${skipped}`
             )
       )
       // Bodies may be large, and a list shows none.

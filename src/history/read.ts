@@ -125,7 +125,7 @@ export const makePicker = (query: FactQuery) => {
     warnOfSkipped: Effect.flatMap(Broker, ({ names }) =>
       skipped === 0
         ? Effect.void
-        : Effect.logWarning(`skipped records that are no facts in ${names.history}: ${skipped}`)
+        : Effect.logWarning(`skipped records that are not facts in ${names.history}: ${skipped}`)
     )
   }
 }

@@ -98,7 +98,7 @@ const readCounted = Effect.fnUntraced(function* <E, R>(
     yield* pause
   }
   if (skipped > 0)
-    yield* Effect.logWarning(`skipped records that are no facts in ${names.history}: ${skipped}`)
+    yield* Effect.logWarning(`skipped records that are not facts in ${names.history}: ${skipped}`)
   return oldest > (since ?? 0) ? oldest : undefined
 })
 

@@ -276,7 +276,7 @@ export const releaseQuarantined = Effect.fnUntraced(function* (
     return yield* new NotReleasable({
       message:
         release.read === undefined
-          ? `${seq} cannot be read without its source ${one.source}, which is not there any more: add that again, ${remedy}`
+          ? `${seq} cannot be read without its source ${one.source}, which is no longer there: add that again, ${remedy}`
           : `${seq} cannot be read as its provider's documents say, still: ${remedy}`
     })
   }

@@ -23,7 +23,7 @@ export class SourceNotFound extends Schema.TaggedError<SourceNotFound>()("Source
   id: Schema.String
 }) {
   override get message() {
-    return `there is no source ${sourceLabel(this)}: \`petrel source list\` shows those there are`
+    return `there is no source ${sourceLabel(this)}: \`petrel source list\` shows those that exist`
   }
 }
 

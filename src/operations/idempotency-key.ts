@@ -20,7 +20,7 @@ export const idempotencyKey = {
 /** A key was given with another request before. */
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {
   override get message() {
-    return "the Idempotency-Key was given with another request before: give each request a key of its own, and only its repetitions the same"
+    return "the Idempotency-Key was used for another request before: give each request its own key, and only its repetitions the same one"
   }
 }
 

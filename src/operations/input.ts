@@ -96,7 +96,7 @@ function* findings(issue: SchemaIssue.Issue, place: Place): Generator<Finding> {
       return
     case "InvalidValue": {
       const message = issue.annotations?.message
-      if (message === noBody) yield unshown("is no valid JSON")
+      if (message === noBody) yield unshown("is not valid JSON")
       else if (ast === undefined)
         yield found(typeof message === "string" ? message : "is not valid")
       else yield found(`must be ${wordsFor(ast)}`)

@@ -135,7 +135,10 @@ export const makeCursor = <A>(name: string, position: Schema.Codec<A, unknown>) 
         : Effect.fail(
             new Invalid({
               problems: [
-                { field: "cursor", message: "is none of this list: take `next` of its last page" }
+                {
+                  field: "cursor",
+                  message: "does not belong to this list: take `next` of its last page"
+                }
               ]
             })
           )

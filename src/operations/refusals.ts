@@ -39,9 +39,9 @@ export class DeadLettersNotFound extends Schema.TaggedError<DeadLettersNotFound>
   override get message() {
     const { ids } = this
     if (ids.length === 1)
-      return `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
+      return `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never existed`
     const more = ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""
-    return `there are no dead letters ${ids.slice(0, 10).join(", ")}${more}: they were discarded, have become too old to be kept, or never were`
+    return `there are no dead letters ${ids.slice(0, 10).join(", ")}${more}: they were discarded, have become too old to be kept, or never existed`
   }
 }
 
@@ -62,7 +62,7 @@ export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("De
       return `nothing is recorded of the delivery ${this.delivery} yet: its event is stored, and either waits to be routed (\`petrel status\` says how many do), or its first attempt has no answer yet. Ask again in a few seconds`
     if (this.reach !== undefined)
       return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
-    return `the history tells of no delivery ${this.delivery}: its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it. If the event has just been published, ask again in a second or two`
+    return `the history has no delivery ${this.delivery}: its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it. If the event has just been published, ask again in a second or two`
   }
 }
 
@@ -71,7 +71,7 @@ export class EventConflict extends Schema.TaggedError<EventConflict>()("EventCon
   id: Schema.String
 }) {
   override get message() {
-    return `there is another event of the id ${this.id} already, with another type or other bytes: give each event an id of its own`
+    return `another event already has the id ${this.id}, with another type or other bytes: give each event an id of its own`
   }
 }
 
@@ -86,7 +86,7 @@ export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound"
   id: Schema.String
 }) {
   override get message() {
-    return `there is no job ${this.id}: it ended more than a week ago, or never was`
+    return `there is no job ${this.id}: it ended more than a week ago, or never existed`
   }
 }
 
@@ -95,7 +95,7 @@ export class JobQuotaReached extends Schema.TaggedError<JobQuotaReached>()("JobQ
   count: Schema.Int
 }) {
   override get message() {
-    return `${countText(this.count)} jobs wait or run already, which is as many as there may be: wait until one has ended, or cancel one`
+    return `${countText(this.count)} jobs wait or run already, which is the maximum: wait until one has ended, or cancel one`
   }
 }
 
@@ -109,14 +109,14 @@ export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKe
   override get message() {
     if (this.reach !== undefined)
       return `there is no event ${this.event} of ${this.tenant} here: ${this.reach}`
-    return `there is no event ${this.event} of ${this.tenant}, or it is not kept any more: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
+    return `there is no event ${this.event} of ${this.tenant}, or it is no longer kept: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
   }
 }
 
 /** The broker answers no request about its streams, as where its servers cannot elect a leader. */
 export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
   override get message() {
-    return "the broker answers no request about its streams, as where its cluster has no leader, so nothing is stored or delivered: more than half of its servers must run, and one whose disk was full needs room and a restart"
+    return "the broker does not answer requests about its streams, as when its cluster has no leader, so nothing is stored or delivered: more than half of its servers must run, and a server whose disk was full needs free space and a restart"
   }
 }
 
@@ -141,8 +141,8 @@ export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReach
         : plural(this.most, what)
     const [whose, name] = isToken(this.tenant)
       ? [this.tenant, this.tenant]
-      : ["what is of all tenants", "--system"]
-    return `${whose} has ${counted}, as many as it may have: remove some, or let an operator raise that (\`petrel tenant set ${name} ${flag} N\`)`
+      : ["the system", "--system"]
+    return `${whose} has ${counted}, which is the maximum: remove some, or have an operator raise it (\`petrel tenant set ${name} ${flag} N\`)`
   }
 }
 
@@ -151,7 +151,7 @@ export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNot
   id: Schema.String
 }) {
   override get message() {
-    return `there is no token ${this.id}: it was revoked, or never was; \`petrel token list\` shows those there are`
+    return `there is no token ${this.id}: it was revoked, or never existed; \`petrel token list\` shows those that exist`
   }
 }
 

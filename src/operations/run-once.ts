@@ -61,7 +61,7 @@ const makeRoom = Effect.fnUntraced(function* (bucket: string, tenant: string) {
   const refused = yield* RefusedRequests
   refused.note("idempotency-keys")
   return yield* new Busy({
-    message: `the tenant has given ${countText(maxKeys)} Idempotency-Keys within 24 hours, which is as many as are known at once: leave the header out, or wait`,
+    message: `the tenant has given ${countText(maxKeys)} Idempotency-Keys within 24 hours, which is the maximum: leave the header out, or wait`,
     retryAfter
   })
 })

@@ -45,7 +45,7 @@ export const runIn = (tx: Transaction): Run => {
   if (isPostgres(tx)) {
     if (isFunction(tx, "begin"))
       throw new TypeError(
-        "this is the client and no transaction: call enqueue within sql.begin((tx) => …), with tx"
+        "this is the client, not a transaction: call enqueue within sql.begin((tx) => …), with tx"
       )
     return async (text, parameters) => {
       const rows = await tx.unsafe(text, [...parameters])
@@ -58,7 +58,7 @@ export const runIn = (tx: Transaction): Run => {
     )
   if (has(tx, "totalCount"))
     throw new TypeError(
-      "this is a pool and no transaction: take a client with pool.connect(), and call enqueue with it between `begin` and `commit`"
+      "this is a pool, not a transaction: take a client with pool.connect(), and call enqueue with it between `begin` and `commit`"
     )
   const { getTransactionStatus } = tx as { readonly getTransactionStatus?: () => unknown }
   if (typeof getTransactionStatus === "function" && getTransactionStatus.call(tx) === "I")

@@ -159,7 +159,7 @@ export const DeliveryRow = Schema.Struct({
     description: "Why it was dead-lettered or skipped."
   }),
   beganAt: Schema.NullOr(Timestamp).annotateKey({
-    description: "Null if that is not in the history any more."
+    description: "Null if that is no longer in the history."
   }),
   at: Timestamp.annotateKey({ description: "When it ended; of one that waits, when it began." }),
   durationMs: Schema.NullOr(Schema.Number).annotateKey({
@@ -308,7 +308,7 @@ export type LoggedAttempt = typeof LoggedAttempt.Type
 export const LoggedRound = Schema.Struct({
   ...DeliveryRow.fields,
   begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])).annotateKey({
-    description: "What began it; null if that is not in the history any more."
+    description: "What began it; null if that is no longer in the history."
   }),
   deadline: Schema.NullOr(Timestamp),
   waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])).annotateKey({

@@ -18,7 +18,7 @@ export class OlderFiles extends Error {
 export class OtherWriter extends Error {
   constructor(directory: string) {
     super(
-      `another console keeps its delivery log in ${directory}: give each a directory of its own (\`petrel console --data\`), or stop the other one, and this one goes on`
+      `another console keeps its delivery log in ${directory}: give each a directory of its own (\`petrel console --data\`), or stop the other one, and this one continues`
     )
   }
 }
@@ -83,7 +83,7 @@ export const problemOf = (error: unknown, directory: string): string => {
   if (error instanceof OtherHistory || error instanceof OlderFiles) return error.message
   if (error instanceof RemovedFiles || error instanceof OtherInstallation) return error.message
   if (codeOf(error) === fullCode)
-    return `no room is left for ${directory}: free some, or keep less (\`petrel console --max-bytes\`)`
+    return `no space is left for ${directory}: free some, or keep less (\`petrel console --max-bytes\`)`
   if (isBroken(error)) return `a file in ${directory} is damaged`
   return `the files in ${directory} cannot be written (${error instanceof Error ? error.message : String(error)})`
 }

@@ -92,7 +92,7 @@ export const followHistory = Effect.fnUntraced(function* (
   let report: WriterReport = { ...noReport, storedAt: yield* Clock.currentTimeMillis }
   const tell = (change: Partial<WriterReport>) => {
     if (report.problem !== null && change.problem === null)
-      follower.warn("the delivery log goes on")
+      follower.warn("the delivery log continues")
     report = { ...report, ...change }
     follower.report(report)
   }
@@ -126,7 +126,7 @@ export const followHistory = Effect.fnUntraced(function* (
     Effect.catch(locked, (error) => {
       if (error instanceof BrokerError) {
         stopped(
-          `the history cannot be read now (${error.message}): the delivery log goes on when it can`
+          `the history cannot be read now (${error.message}): the delivery log continues when it can`
         )
         return Effect.sleep(problemPauseMs)
       }

@@ -81,7 +81,7 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
     ended: (why, pauseMs) => {
       startsAt = timers.monotonicMs() + pauseMs
       const problem = `its writer has ended (${why}); ${pauseText(pauseMs)}`
-      run(Effect.logError(`the delivery log does not go on: ${problem}`))
+      run(Effect.logError(`the delivery log does not continue: ${problem}`))
       if (report !== undefined) note({ ...report, state: "stopped", problem })
     }
   })

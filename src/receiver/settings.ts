@@ -138,7 +138,7 @@ export const checkOptions = (kind: keyof typeof optionsOf, of: string, given: ob
     if (!known.includes(name)) {
       // It is for tests.
       const shown = known.filter((one) => one !== "failpoint")
-      throw new TypeError(`${name} is no option of ${of}: it has ${shown.join(", ")}`)
+      throw new TypeError(`${name} is not an option of ${of}: it has ${shown.join(", ")}`)
     }
     if (functions.has(name) && value !== undefined && typeof value !== "function")
       throw new TypeError(`${name} of ${of} must be a function, and is ${String(value)}`)

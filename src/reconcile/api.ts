@@ -278,7 +278,7 @@ export const makeApi = (options: ApiOptions): Api => {
         if (error instanceof ApiFailed) return yield* error
         if (error instanceof AddressRefused)
           return yield* new ApiFailed({
-            message: `nothing is sent to ${new URL(options.url).host}: ${error.message}; if it is meant, allow its network`
+            message: `nothing is sent to ${new URL(options.url).host}: ${error.message}; if this is intended, allow its network`
           })
         why = `${title} cannot be reached: ${whyOf(error, answerWithinMs)}`
         // It does not pass by itself.

@@ -106,7 +106,7 @@ const reconcileOne = Effect.fnUntraced(function* (
   const { found, problem } = reconciled
   done(label, reconciled)
   if (problem !== undefined)
-    yield* Effect.logWarning(`the reconciliation of ${label} was broken off`, {
+    yield* Effect.logWarning(`the reconciliation of ${label} was interrupted`, {
       why: problem
     })
   else if (found.missing > 0)

@@ -175,7 +175,7 @@ export class OutboxTable {
       message: !found
         ? `the database has no table ${plain}: run \`petrel outbox migrate\` first`
         : version === undefined
-          ? `the table ${plain} is no outbox of Petrel: name another with --table, or rename it and run \`petrel outbox migrate\``
+          ? `the table ${plain} is not an outbox of Petrel: name another with --table, or rename it and run \`petrel outbox migrate\``
           : version < tableVersion
             ? `the outbox ${plain} is of version ${version}, and this Petrel needs ${tableVersion}: run \`petrel outbox migrate\``
             : `the outbox ${plain} is of version ${version}, which this Petrel does not know: use a newer one`

@@ -308,7 +308,7 @@ const refuseForgotten = Effect.fnUntraced(function* (
   if (first === undefined || first >= known) return
   return yield* invalid(
     "since",
-    `must be ${new Date(known).toISOString()} or later with ${query.skipped ? "`skipped`" : "`onlyMissing`"}: the history has no older facts any more, so what became of events before that is not known`
+    `must be ${new Date(known).toISOString()} or later with ${query.skipped ? "`skipped`" : "`onlyMissing`"}: the history no longer has older facts, so what became of events before that is not known`
   )
 })
 

@@ -81,7 +81,7 @@ const refuseWrongClock = (comparison: ClockComparison) => {
   const skew = skewMs(comparison)
   return clockState(skew) === "wrong"
     ? new TopologyError({
-        message: `${differs(skew)}, so deliveries would be given up too early or too late: set the wrong one right, as with NTP`
+        message: `${differs(skew)}, so deliveries would be given up too early or too late: correct the wrong clock, for example with NTP`
       })
     : Effect.void
 }

@@ -57,7 +57,7 @@ export class RoundsStopped extends Schema.TaggedError<RoundsStopped>()("RoundsSt
 const stillTakes = Effect.fnUntraced(function* ({ endpoint, generation, tenant }: RoundTarget) {
   const stop = (why: string) =>
     new RoundsStopped({
-      message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it; run the same command again to go on`
+      message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it; run the same command again to continue`
     })
   const { endpoint: config } = yield* getEndpoint(tenant, endpoint).pipe(
     Effect.catchTags({

@@ -49,7 +49,7 @@ export const makeDirectoryGate = (
       since = undefined
       if (!said) return Effect.succeed(true)
       said = false
-      return Effect.as(Effect.logInfo("the endpoints have been read: routing goes on"), true)
+      return Effect.as(Effect.logInfo("the endpoints have been read: routing continues"), true)
     }
     since ??= timers.monotonicMs()
     const waited = Effect.as(nextLook, false)

@@ -88,7 +88,7 @@ const serviceAnswer = async (response: Response, most: number): Promise<ServiceA
       status: 413,
       name: "too-large",
       title: "The answer is too large",
-      detail: `the answer takes ${bytesText(body.length)}, and the broker passes on ${bytesText(most)}: ask for less, such as with limit, or over HTTP`
+      detail: `the answer takes ${bytesText(body.length)}, and the broker passes on at most ${bytesText(most)}: ask for less, for example with limit, or ask over HTTP`
     })
   const told = toldHeaders.flatMap((name) => {
     const value = headers.get(name)

@@ -139,7 +139,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
 
 const readBeforeABreak = new StreamTruncated({
   message:
-    "the connection to the broker broke while a partition was taken over: what was read before it may be lost, and is read anew"
+    "the connection to the broker broke while a partition was taken over: what was read before it may be lost, and is read again"
 })
 
 /** Runs the partitions of which a worker is the owner. */

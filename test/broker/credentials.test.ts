@@ -195,7 +195,7 @@ describe("the credentials for a broker", () => {
       assert.match(yield* problem(url, { cert, key }), /certificate.*--nats-ca/)
       const stranger = certificate("stranger-to-it")
       const notOfIt = yield* problem(url, { ca: stranger.cert, cert, key })
-      assert.include(notOfIt, `is not of an authority in ${stranger.cert}`)
+      assert.include(notOfIt, `was not issued by an authority in ${stranger.cert}`)
       assert.notInclude(notOfIt, "--use-system-ca")
       const other = certificate("other", ca, "other.example")
       const misnamed = yield* server(`tls { cert_file: "${other.cert}", key_file: "${other.key}" }`)
@@ -250,11 +250,11 @@ describe("the credentials for a broker", () => {
       // Where it resets the connection at once, its word is lost, and what may be is said instead.
       assert.match(
         yield* problem(url, { ca: ca.cert }),
-        /wants a certificate of (its clients|yours).*--nats-cert/
+        /requires (a client certificate|or refuses your certificate).*--nats-cert/
       )
       assert.match(
         yield* problem(url, { ca: ca.cert, cert, key }),
-        /refuses the certificate in .*stranger.crt|or refuses it/
+        /refuses the certificate in .*stranger.crt|requires or refuses your certificate/
       )
       const plain = yield* server("")
       const withoutTls = yield* problem(`tls://localhost:${plain.port}`, { ca: ca.cert })
@@ -301,10 +301,10 @@ describe("the credentials for a broker", () => {
         [{ cert, key }, "--nats-cert and --nats-key do not go together"],
         [{ cert }, "--nats-cert and --nats-key go together: --nats-key (NATS_KEY) is missing"],
         [{ key }, "--nats-cert and --nats-key go together: --nats-cert (NATS_CERT) is missing"],
-        [{ creds: bad, nkey }, "--creds (NATS_CREDS) and --nkey (NATS_NKEY) exclude each other"],
+        [{ creds: bad, nkey }, "--creds (NATS_CREDS) and --nkey (NATS_NKEY) cannot be combined"],
         [
           { nkey },
-          "the broker's address has a login, which --nkey (NATS_NKEY) excludes",
+          "the broker's address has a login, which cannot be combined with --nkey (NATS_NKEY)",
           "nats://user:secret@127.0.0.1:9"
         ]
       ]

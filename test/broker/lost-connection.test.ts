@@ -80,7 +80,7 @@ describe("a connection to the broker that is lost", () => {
       )
       const log = makeLog()
       const to = { url: server.url }
-      const said = `the broker at 127.0.0.1:${server.port} takes no connection (maximum connections exceeded): raise that limit`
+      const said = `the broker at 127.0.0.1:${server.port} accepts no connection (maximum connections exceeded): raise that limit`
       yield* Effect.gen(function* () {
         yield* natsClients
         yield* Effect.promise(() => server.restartWith("max_connections: 1"))

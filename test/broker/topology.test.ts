@@ -258,7 +258,7 @@ describe.concurrent("init", () => {
             const { message } = yield* Effect.flip(init(options()))
             assert.match(
               message,
-              new RegExp(`^somebody made ${stream} refuse .* \\(${field}\\), and the`)
+              new RegExp(`^${stream} was made to refuse .* \\(${field}\\), and the`)
             )
             assert.include(message, `remove the stream (\`nats stream rm ${stream}\`)`)
             const installed = yield* readInstalled

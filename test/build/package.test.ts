@@ -375,7 +375,7 @@ describe("the package that npm run build makes", () => {
         yield* publish("paid", "{}")
         yield* facts.count("delivered", 1)
         // Its threads: the log's writer and queries, and the audit.
-        yield* console.until((_, err) => err.some((line) => line.includes("the audit goes on")))
+        yield* console.until((_, err) => err.some((line) => line.includes("the audit continues")))
         const listed = yield* eventually(
           runPackaged(["events", "--json", ...flags]),
           ({ out }) => out.length > 0

@@ -67,7 +67,7 @@ describe("petrel", () => {
         ],
         [
           ["status", "--creds", "/nowhere", "--nkey", "/nowhere"],
-          "petrel: --creds (NATS_CREDS) and --nkey (NATS_NKEY) exclude each other"
+          "petrel: --creds (NATS_CREDS) and --nkey (NATS_NKEY) cannot be combined"
         ],
         [
           ["--nkey", "/nowhere", "status"],
@@ -91,7 +91,7 @@ describe("petrel", () => {
         ],
         [
           ["dev", "--data", program],
-          `petrel: ${program} cannot be used for data (it is no directory): choose another directory with --data`
+          `petrel: ${program} cannot be used for data (it is not a directory): choose another directory with --data`
         ],
         [
           ["dev", "--store", "much"],

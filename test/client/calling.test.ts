@@ -65,14 +65,14 @@ describe("a call of the client", () => {
       const none = null as never
       const refused: ReadonlyArray<readonly [RegExp, () => Promise<unknown>]> = [
         [
-          /endpoint of log.list is no text, number or time: leave it out/,
+          /endpoint of log.list is not a text, number or time: leave it out/,
           () => petrel.log.list({ endpoint: none }).page()
         ],
         [/endpoint of log.list has half/, () => petrel.log.list({ endpoint: half }).page()],
         [/id of endpoints.get has half/, () => petrel.endpoints.get({ id: `a${half}` })],
         [/tenant of endpoints.get has half/, () => petrel.endpoints.get({ id: "a", tenant: half })],
         [
-          /ifMatch of endpoints.patch is no text, number or time: leave it out/,
+          /ifMatch of endpoints.patch is not a text, number or time: leave it out/,
           () => petrel.endpoints.patch({ id: "a" }, { ifMatch: none })
         ]
       ]

@@ -131,7 +131,7 @@ describe("reading the history", () => {
         const log = makeLog()
         const found = yield* Stream.runCollect(readFacts({})).pipe(Effect.provide(log.layer))
         assert.deepStrictEqual(log.lines, [
-          { level: "Warn", text: `skipped records that are no facts in ${names.history}: 3` }
+          { level: "Warn", text: `skipped records that are not facts in ${names.history}: 3` }
         ])
         assert.deepStrictEqual(
           found.map(({ record }) => record),

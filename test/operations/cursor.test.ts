@@ -25,7 +25,7 @@ describe("a cursor", () => {
       Effect.gen(function* () {
         const { problems } = yield* Effect.flip(names.read(text))
         assert.deepStrictEqual(problems, [
-          { field: "cursor", message: "is none of this list: take `next` of its last page" }
+          { field: "cursor", message: "does not belong to this list: take `next` of its last page" }
         ])
       })
     )

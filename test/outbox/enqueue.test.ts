@@ -93,8 +93,8 @@ describe("what enqueue refuses", () => {
   it("is what is no transaction", async () => {
     const pool = new pg.Pool()
     const sql = postgres({ max: 1 })
-    assert.match(await refusal(enqueue(pool, paid)), /^this is a pool and no transaction: /)
-    assert.match(await refusal(enqueue(sql, paid)), /^this is the client and no transaction: /)
+    assert.match(await refusal(enqueue(pool, paid)), /^this is a pool, not a transaction: /)
+    assert.match(await refusal(enqueue(sql, paid)), /^this is the client, not a transaction: /)
     assert.match(await refusal(enqueue({} as never, paid)), /^the first argument must be a trans/)
     assert.match(
       await refusal(enqueue(tx, paid, { table: 'a"b' })),

@@ -18,7 +18,7 @@ const sqliteError = (errcode: number, message: string) =>
 
 describe("a problem with the files of the projection", () => {
   it.each([
-    [sqliteError(13, "database or disk is full"), false, /no room is left for \/data: free some/],
+    [sqliteError(13, "database or disk is full"), false, /no space is left for \/data: free some/],
     [sqliteError(11, "database disk image is malformed"), true, /a file in \/data is damaged/],
     [sqliteError(26, "file is not a database"), true, /a file in \/data is damaged/],
     [sqliteError(10 | (1 << 8), "disk I/O error"), false, /cannot be written \(disk I\/O error\)/],

@@ -379,13 +379,13 @@ describe("A receiver", () => {
     const refuse = (options: object, why: RegExp) =>
       assert.throws(() => hooks.process("*", () => undefined, options), why)
     refuse({ backoffMs: 100 }, /backoffMs of process\("\*"\) must be a function, and is 100/)
-    refuse({ attemps: 3 }, /attemps is no option of process\("\*"\): it has attempts,/)
-    assert.throws(() => hooks.once("*", () => undefined, { attempts: 3 } as never), /no option/)
-    assert.throws(() => hooks.start({ concurency: 3 } as never), /no option of start/)
+    refuse({ attemps: 3 }, /attemps is not an option of process\("\*"\): it has attempts,/)
+    assert.throws(() => hooks.once("*", () => undefined, { attempts: 3 } as never), /not an option/)
+    assert.throws(() => hooks.start({ concurency: 3 } as never), /not an option of start/)
     const wrong = { maxBodybytes: 1 } as never
     assert.throws(
       () => make(wrong),
-      /maxBodybytes is no option of the receiver: .*, onQuarantined$/
+      /maxBodybytes is not an option of the receiver: .*, onQuarantined$/
     )
     const source = { provider: sender(), subject: "customer" } as never
     assert.throws(() => make({ sources: { shop: source } }), /subject of the source shop must be/)

@@ -210,7 +210,7 @@ describe("an API", () => {
         const url = `http://${host}:${port}`
         const api = makeApi({ title: "X", url, agent: client, perSecond: 9, firstPauseMs: 1 })
         const failed = yield* Effect.flip(api.ask({ path: "/" }, {}))
-        assert.match(failed.message, /not allowed; if it is meant, allow its network/, host)
+        assert.match(failed.message, /not allowed; if this is intended, allow its network/, host)
       }
       assert.lengthOf(server.requests, 0)
     }).pipe(Effect.scoped)

@@ -397,7 +397,7 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
       yield* Effect.promise(() =>
         withClient(none, (client) => client.query("create table petrel_outbox (id int)"))
       )
-      assert.match(yield* endOf(none), /^the table petrel_outbox is no outbox of Petrel: /)
+      assert.match(yield* endOf(none), /^the table petrel_outbox is not an outbox of Petrel: /)
       assert.strictEqual(
         yield* endOf(yield* Effect.promise(() => firstOutboxDatabase(server))),
         "the outbox petrel_outbox is of version 1, and this Petrel needs 2: run `petrel outbox migrate`"

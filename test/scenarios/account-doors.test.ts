@@ -54,7 +54,7 @@ const deliverTo = (worker: NatsConnection, reply: string, body: string) =>
 
 const { scenario } = onServer()
 
-const noRequest = "a message that is no request: it was not looked at"
+const noRequest = "a message that is not a request was ignored"
 
 const Counts = Schema.Array(
   Schema.Struct({

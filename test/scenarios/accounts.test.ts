@@ -578,7 +578,7 @@ describe("with the accounts of nats.conf, a backup", () => {
         "--dry-run",
         ...flagsFor(people.server, "backup")
       )
-      assert.match(dry.err.join("\n"), /all files of the backup are whole, but there is an inst/)
+      assert.match(dry.err.join("\n"), /all files of the backup are intact, but there is an inst/)
       const without = yield* run("restore", directory, "--nats", people.server.url("operator"))
       assert.include(without.err.join("\n"), "in an account of their own")
 

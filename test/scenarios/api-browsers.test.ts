@@ -68,7 +68,7 @@ describe.concurrent("pages in a browser", () => {
         const { code, err } = yield* run("console", "--cors-origin", origin, "--nats", server.url)
         assert.strictEqual(code, 2, origin)
         assert.strictEqual(err.length, 1, err.join("\n"))
-        assert.include(err[0], `--cors-origin ${origin} is no origin`)
+        assert.include(err[0], `--cors-origin ${origin} is not an origin`)
       }
     })
   )

@@ -372,7 +372,7 @@ describe.concurrent("endpoints over HTTP", () => {
       assert.strictEqual((yield* ask("/v1/tenants/acme/deliveries", { token })).status, 503)
       // Nothing is wrong with the request: the endpoint has to change first.
       for (const [state, says] of [
-        ["pause", "acme/e is paused: resume it to let its deliveries go on"],
+        ["pause", "acme/e is paused: resume it to send its deliveries"],
         ["disable", "acme/e is disabled, so nothing waits for it: enable it first"]
       ] as const) {
         yield* post(state)

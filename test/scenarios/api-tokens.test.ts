@@ -152,7 +152,7 @@ describe.concurrent("a tenant", () => {
       )
       assert.strictEqual(
         refused?.json.detail,
-        "acme has 20 tokens, as many as it may have: remove some, or let an operator raise that"
+        "acme has 20 tokens, which is the maximum: remove some, or have an operator raise it"
       )
       // Another tenant has its own.
       const theirs = yield* make({ tenant: "globex", scopes: [...scopes] })

@@ -140,7 +140,7 @@ describe("an audit of streams whose beginning was removed", () => {
       assert.match(
         whole.problems[0] ?? "",
         new RegExp(
-          `^history-gap: facts up to ${state.last_seq} are not in .* Events 1 to 20, stored .*, and 20 of`
+          `^history-gap: facts up to ${state.last_seq} are no longer in .* Events 1 to 20, stored .*, and 20 of`
         )
       )
       // What is left is judged.
@@ -161,14 +161,14 @@ describe("an audit of streams whose beginning was removed", () => {
       assert.lengthOf(problems, 1, problems.join("\n"))
       assert.match(
         problems[0] ?? "",
-        /^event-gap: events 1 to 4 are not in the event stream any more: /
+        /^event-gap: events 1 to 4 are no longer in the event stream: /
       )
       const others = yield* foundIn({ tenant: "other" })
       assert.notInclude(others.problems.join(), "event-gap")
       assert.deepStrictEqual((yield* foundIn({ since: 1 + (yield* eventAt(6)) })).problems, [])
       yield* purge("events", 7)
       const all = yield* found
-      assert.match(all.problems.join("\n"), /^event-gap: events 1 to 6 are not [^\n]*$/)
+      assert.match(all.problems.join("\n"), /^event-gap: events 1 to 6 are no longer [^\n]*$/)
     })
   )
 
@@ -181,8 +181,8 @@ describe("an audit of streams whose beginning was removed", () => {
       yield* purge("events", 3)
       const gaps = yield* again
       assert.lengthOf(gaps, 2, gaps.join("\n"))
-      assert.match(gaps.join("\n"), /event-gap: events 1 to 2 are not in the event stream any more/)
-      assert.match(gaps.join("\n"), /history-gap: facts 1 to 3 are not in the history any more/)
+      assert.match(gaps.join("\n"), /event-gap: events 1 to 2 are no longer in the event stream/)
+      assert.match(gaps.join("\n"), /history-gap: facts 1 to 3 are no longer in the history/)
       assert.deepStrictEqual(yield* again, gaps)
     })
   )
@@ -304,7 +304,7 @@ describe("an audit of facts about events that are not there", () => {
       yield* write(4, { kind: "delivered", attempt: 1, status: 200 })
       const { problems } = yield* found
       assert.deepStrictEqual(problems, [
-        "event-gap: events 3 to 4 are not in the event stream any more: the broker lost the end of the stream"
+        "event-gap: events 3 to 4 are no longer in the event stream: the broker lost the end of the stream"
       ])
     })
   )

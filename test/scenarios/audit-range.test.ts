@@ -172,7 +172,7 @@ describe("an audit of a history that expires", () => {
         assert.notInclude(after.out, "Clean")
         assert.match(
           after.err.join(),
-          /^petrel: nothing can be vouched for: the history reaches back/
+          /^petrel: nothing can be vouched for: the history does not reach back/
         )
         assert.strictEqual(after.code, 1)
       }),

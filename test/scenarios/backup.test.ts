@@ -663,7 +663,7 @@ describe("a backup", () => {
         ...flagsOf(place, other)
       )
       assert.strictEqual(whole.code, 0)
-      assert.include(whole.out.join("\n"), "is whole")
+      assert.include(whole.out.join("\n"), "is intact")
     })
   )
 })
@@ -711,7 +711,7 @@ describe("a restore", () => {
       rmSync(join(directory, snapshot))
       assert.match(
         yield* refusal,
-        new RegExp(`cannot read ${snapshot}: there is no such file.*not whole without it`)
+        new RegExp(`cannot read ${snapshot}: there is no such file.*incomplete without it`)
       )
       const dry = yield* run("restore", directory, "--dry-run", ...flagsOf(place))
       assert.include(dry.err.join("\n"), `cannot read ${snapshot}`)
@@ -819,7 +819,7 @@ describe("a restore", () => {
       assert.include(err.join("\n"), "there is an installation on this broker already")
       const dry = yield* run("restore", directory, "--dry-run", ...flagsOf(place))
       assert.strictEqual(dry.code, 1)
-      assert.match(dry.err.join("\n"), /all files of the backup are whole, but there is an inst/)
+      assert.match(dry.err.join("\n"), /all files of the backup are intact, but there is an inst/)
       const named = yield* run("restore", directory, "--nats", place.url, "--prefix", "OTHER_")
       assert.strictEqual(named.code, 1)
       assert.include(named.err.join("\n"), `--prefix ${place.prefix} --events ${place.eventRoot}`)
@@ -1015,15 +1015,15 @@ describe("a restore", () => {
       assert.strictEqual(first.code, 1, first.out.join("\n"))
       const status = yield* at(place, other, Effect.map(readSurvey, conditionsOf))
       const closed = status.problems.find(({ code }) => code === "stream-closed")
-      assert.match(closed?.text ?? "", /INTAKE .* nothing that is published.*`petrel restore`/)
+      assert.match(closed?.text ?? "", /INTAKE .* accept no messages.*`petrel restore`/)
       const published = at(place, other, publish("late"))
       assert.include(`${yield* Effect.flip(published)}`, "jetstream is not enabled")
       const planned = yield* run("restore", directory, "--dry-run", ...flags)
-      assert.match(planned.out.join("\n"), /broken off at its last step.*nothing was changed/s)
+      assert.match(planned.out.join("\n"), /interrupted at its last step.*nothing was changed/s)
       assert.include(`${yield* Effect.flip(published)}`, "jetstream is not enabled")
       const again = yield* run("restore", directory, ...flags)
       assert.strictEqual(again.code, 0, again.err.join("\n"))
-      assert.match(again.out.join("\n"), /that step is done now: what is published is stored/)
+      assert.match(again.out.join("\n"), /that step is done now: the broker accepts messages/)
       yield* published
       yield* at(
         place,

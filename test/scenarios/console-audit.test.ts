@@ -94,7 +94,7 @@ describe.concurrent("a console", () => {
     Effect.gen(function* () {
       yield* publishMany(1)
       const audited = (lines: ReadonlyArray<string>) =>
-        lines.some((line) => line.includes("the audit goes on"))
+        lines.some((line) => line.includes("the audit continues"))
       const without = yield* startConsole(place, "--roles", "api")
       const first = yield* startConsole(place, "--roles", "audit")
       yield* first.until((_, err) => audited(err))

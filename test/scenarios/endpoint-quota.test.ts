@@ -11,7 +11,7 @@ const { scenario } = onServer()
 
 const url = "https://example.com/"
 const sentence =
-  "acme has 20 endpoints, as many as it may have: remove some, or let an operator raise that"
+  "acme has 20 endpoints, which is the maximum: remove some, or have an operator raise it"
 
 describe.concurrent("a tenant", () => {
   scenario("has only so many endpoints, however many are added at once", () =>

@@ -88,7 +88,7 @@ describe.concurrent("an event that comes when the router has its connection back
       const all = ["before", "meanwhile"]
       assert.deepStrictEqual(planned(facts.plans()), [["before"], all, all, all])
       assert.strictEqual(log.count(waits), 1)
-      assert.strictEqual(log.count("routing goes on"), 1)
+      assert.strictEqual(log.count("routing continues"), 1)
     })
   )
 })

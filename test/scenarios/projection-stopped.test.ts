@@ -124,7 +124,7 @@ describe("a delivery log that does not follow the history", () => {
           remoteStatus,
           ({ lag, state }) => state === "stopped" && lag.facts > 0
         )
-        assert.include(status.problem ?? "", "no room is left for")
+        assert.include(status.problem ?? "", "no space is left for")
         assert.isAbove(status.lag.ms, 0)
         // Whatever it has read: nothing that it answers is older than it says, over several of its
         // attempts to write.

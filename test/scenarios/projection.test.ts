@@ -223,7 +223,7 @@ describe.concurrent("the projection", () => {
       yield* proxy.join
       yield* caughtUp(log.status)
       assert.strictEqual(count("the history cannot be read now"), 1)
-      assert.strictEqual(count("the delivery log goes on"), 2)
+      assert.strictEqual(count("the delivery log continues"), 2)
       assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(facts))
     })
   )

@@ -45,7 +45,7 @@ describe("several in quarantine, over HTTP", () => {
 
       for (const [body, message] of [
         [{}, /say which/],
-        [{ all: true, source: "stripe" }, /excludes/],
+        [{ all: true, source: "stripe" }, /cannot be combined/],
         [{ number: [] }, /number/],
         [{ reason: "bad" }, /reason/]
       ] as const) {
@@ -84,7 +84,7 @@ describe("several in quarantine, over HTTP", () => {
       assert.deepStrictEqual(gone.json.left, [
         {
           number: github,
-          problem: `${github} cannot be read without its source github, which is not there any more: add that again, give it a type, or discard it`
+          problem: `${github} cannot be read without its source github, which is no longer there: add that again, give it a type, or discard it`
         }
       ])
 

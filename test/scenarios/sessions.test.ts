@@ -155,7 +155,7 @@ describe("sessions of a tenant", () => {
       assert.strictEqual(refused.status, 403)
       assert.include(
         String(refused.json.detail),
-        "acme has 2 links and sessions of browsers, as many as it may have"
+        "acme has 2 links and sessions of browsers, which is the maximum"
       )
       yield* console.token({ scopes: ["endpoints:read"] })
       const more = yield* Effect.exit(console.token({ scopes: ["endpoints:read"] }))

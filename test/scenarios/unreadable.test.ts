@@ -168,7 +168,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
         ["unreadable"]
       )
       assert.include(people.out.join(" "), `message ${seq} of ${stream}`)
-      assert.match(people.out.join(" "), /unreadable to this\s+version/)
+      assert.match(people.out.join(" "), /this\s+version\s+cannot\s+read/)
       yield* again.stop
 
       const { judgement } = yield* audit({})
@@ -315,7 +315,7 @@ describe.concurrent("a message in a queue that this version cannot read", () => 
         judgement.problems.list.map(({ kind, says }) => `${kind}: ${says}`),
         left.map(
           ({ seq }) =>
-            `unreadable-message: message ${seq} of ${stream}, for acme/hook, is unreadable to this version`
+            `unreadable-message: message ${seq} of ${stream}, for acme/hook, cannot be read by this version`
         )
       )
     })

@@ -114,7 +114,7 @@ describe("a worker whose clock is wrong", () => {
       const wall = yield* movedMachine
       wall.step(-5_000)
       yield* Effect.provideService(worker(), Clock.Clock, clock)
-      assert.strictEqual(log.count("behind the broker's: set the wrong one right"), 1)
+      assert.strictEqual(log.count("behind the broker's: correct the wrong clock"), 1)
       yield* publishMany(3)
       yield* facts.count("delivered", 3)
     })

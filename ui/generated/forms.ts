@@ -419,7 +419,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "A warning at so many dead letters of one endpoint within the window.",
+          "text": "A warning at this many dead letters of one endpoint within the window.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -427,7 +427,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
+          "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -435,7 +435,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "A warning at so many sources of a tenant that refuse all that comes.",
+          "text": "A warning at this many sources of a tenant that refuse every request.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -443,7 +443,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "A warning at so many requests of a tenant in quarantine.",
+          "text": "A warning at this many requests of a tenant in quarantine.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -451,7 +451,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
+          "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -459,7 +459,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
+          "text": "A warning at this many failed attempts in a row while the circuit is closed.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -821,7 +821,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "A warning at so many dead letters of one endpoint within the window.",
+          "text": "A warning at this many dead letters of one endpoint within the window.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -830,7 +830,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
+          "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
           "removal": "null",
           "kind": {
@@ -839,7 +839,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "A warning at so many sources of a tenant that refuse all that comes.",
+          "text": "A warning at this many sources of a tenant that refuse every request.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -848,7 +848,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "A warning at so many requests of a tenant in quarantine.",
+          "text": "A warning at this many requests of a tenant in quarantine.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -857,7 +857,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
+          "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -866,7 +866,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
+          "text": "A warning at this many failed attempts in a row while the circuit is closed.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -1033,7 +1033,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "A warning at so many dead letters of one endpoint within the window.",
+          "text": "A warning at this many dead letters of one endpoint within the window.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1042,7 +1042,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
+          "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
           "removal": "null",
           "kind": {
@@ -1051,7 +1051,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "A warning at so many sources of a tenant that refuse all that comes.",
+          "text": "A warning at this many sources of a tenant that refuse every request.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1060,7 +1060,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "A warning at so many requests of a tenant in quarantine.",
+          "text": "A warning at this many requests of a tenant in quarantine.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1069,7 +1069,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
+          "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1078,7 +1078,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
+          "text": "A warning at this many failed attempts in a row while the circuit is closed.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -1169,7 +1169,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "waitingGrowth",
-          "text": "A warning where so many more deliveries wait than at the start of the window.",
+          "text": "A warning if this many more deliveries wait than at the start of the window.",
           "usual": "1000",
           "removal": "null",
           "kind": {
@@ -1178,7 +1178,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "circuitsOpen",
-          "text": "A critical alert at so many circuits that are open at the same time.",
+          "text": "A critical alert at this many circuits that are open at the same time.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -1187,7 +1187,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "systemDeadLetters",
-          "text": "A critical alert at so many dead letters of all tenants, each within its window.",
+          "text": "A critical alert at this many dead letters of all tenants, each within its window.",
           "usual": "1000",
           "removal": "null",
           "kind": {
@@ -1205,7 +1205,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "outboxSetAside",
-          "text": "A warning at so many rows of all outboxes that are set aside.",
+          "text": "A warning at this many rows of all outboxes that are set aside.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1429,7 +1429,7 @@ export const replayFields: ReadonlyArray<Field> = [
   },
   {
     "name": "skipped",
-    "text": "Only events that it was not sent because it was disabled.",
+    "text": "Only events that were skipped because it was disabled.",
     "removal": "null",
     "kind": {
       "is": "switch"
@@ -1445,7 +1445,7 @@ export const replayFields: ReadonlyArray<Field> = [
   },
   {
     "name": "id",
-    "text": "A name: the same again goes on with it.",
+    "text": "A name: the same name continues it.",
     "usual": "made from the other fields",
     "removal": "null",
     "kind": {

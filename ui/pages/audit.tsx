@@ -35,7 +35,7 @@ interface Problem {
 const verdicts = {
   clean: ["ok", "Every event reached every endpoint that it was for, or its end is recorded."],
   problems: ["problem", "Something is missing or contradictory: see each below."],
-  unvouched: ["warn", "Nothing is wrong in what is there, but it does not reach back far enough."]
+  unvouched: ["warn", "Nothing is wrong in the streams, but they do not reach back far enough."]
 } as const
 
 /**

@@ -61,7 +61,7 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
                 </dd>
                 <dt>size</dt>
                 <dd>
-                  {bytes === undefined ? "the event is not kept any more" : `${count(bytes)} bytes`}
+                  {bytes === undefined ? "the event is no longer kept" : `${count(bytes)} bytes`}
                 </dd>
               </dl>
               {bytes !== undefined && (

@@ -77,7 +77,7 @@ const starts: Readonly<Record<Exclude<BulkKind, "redelivery">, Start>> = {
   },
   recovery: {
     title: "Recover an endpoint",
-    says: "Sends again all that failed at an endpoint since a time: what waits for its next attempt goes on now, and dead letters are sent again, each once.",
+    says: "Sends again all that failed at an endpoint since a time: waiting deliveries are tried now, and dead letters are sent again, each once.",
     fields: recoveryFields,
     needsEndpoint: true,
     plan: async ({ endpoint: id = "", tenant, values }) =>

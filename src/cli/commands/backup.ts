@@ -73,7 +73,7 @@ const mendedText = ({ deadLettersRemoved, moved, queuedAgain, roundsTaken }: Men
   ...(moved === 0
     ? []
     : [
-        `${plural(moved, "delivery", "deliveries")} moved while they were copied, and are where they had moved to`
+        `${plural(moved, "delivery", "deliveries")} moved while they were copied, and are at their new places`
       ]),
   ...(queuedAgain === 0
     ? []
@@ -83,12 +83,12 @@ const mendedText = ({ deadLettersRemoved, moved, queuedAgain, roundsTaken }: Men
   ...(deadLettersRemoved === 0
     ? []
     : [
-        `${plural(deadLettersRemoved, "dead letter")} whose facts came after the last one ${deadLettersRemoved === 1 ? "was left out: its delivery goes" : "were left out: their deliveries go"} on`
+        `${plural(deadLettersRemoved, "dead letter")} whose facts came after the last one ${deadLettersRemoved === 1 ? "was left out: its delivery continues" : "were left out: their deliveries continue"}`
       ]),
   ...(roundsTaken === 0
     ? []
     : [
-        `${plural(roundsTaken, "replay or redelivery", "replays and redeliveries")} that were under way go on with the first worker`
+        `${plural(roundsTaken, "replay or redelivery", "replays and redeliveries")} that were under way continue with the first worker`
       ])
 ]
 
@@ -102,14 +102,16 @@ const restoreSummary = (result: RestoreResult, directory: string, dryRun: boolea
     "next: `petrel init`, `petrel audit`, then start the workers; the broker that was backed up must not come back"
   if (lackedLastStep)
     return [
-      "an earlier restore of this backup was broken off at its last step, and had made everything else",
+      "an earlier restore of this backup was interrupted at its last step, and had done everything else",
       ...(dryRun
-        ? ["a restore would do that step: what is published would be stored; nothing was changed"]
-        : ["that step is done now: what is published is stored", next])
+        ? [
+            "a restore would do that step, after which the broker accepts messages; nothing was changed"
+          ]
+        : ["that step is done now: the broker accepts messages", next])
     ].join("\n")
   if (mended === undefined)
     return [
-      `${directory} is whole: ${what}, checked in ${took}; nothing was changed`,
+      `${directory} is intact: ${what}, checked in ${took}; nothing was changed`,
       `a restore to this broker would bring back facts up to ${facts}, events up to ${events}`
     ].join("\n")
   return [

@@ -15,7 +15,7 @@ import { remark } from "../terminal/stdout.ts"
 const shown = (value: unknown): string => (value === undefined ? "-" : plainText(String(value)))
 
 const differenceText = ({ field, told, stored }: RebuiltHealth["differences"][number]): string =>
-  `  ${field}: stored ${shown(stored)}, told ${shown(told)}`
+  `  ${field}: stored ${shown(stored)}, history ${shown(told)}`
 
 const health = Command.make(
   "health",
@@ -29,7 +29,7 @@ const health = Command.make(
     for (const one of rebuilt)
       yield* report(one, [one.endpoint, ...one.differences.map(differenceText)].join("\n"))
     const ms = (yield* Clock.currentTimeMillis) - began
-    const done = dryRun ? "differ from what the history tells" : "written anew from the history"
+    const done = dryRun ? "differ from the history" : "rewritten from the history"
     if (!json)
       yield* remark(`${rebuilt.length} of ${plural(endpoints, "endpoint")} ${done}, in ${ms} ms`)
   })

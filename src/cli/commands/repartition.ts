@@ -100,7 +100,9 @@ const run = Effect.fnUntraced(function* (to: number) {
     Effect.ensuring(clear),
     Effect.onInterrupt(() =>
       begun
-        ? remark(`stopped; nothing is lost, and \`petrel repartition ${to}\` goes on where it was`)
+        ? remark(
+            `stopped; nothing is lost, and \`petrel repartition ${to}\` continues where it was`
+          )
         : Effect.void
     )
   )

@@ -58,7 +58,7 @@ const chosen = ({
     ? Effect.succeed(tenant)
     : refusal([
         system
-          ? "a tenant and --system exclude each other"
+          ? "a tenant and --system cannot be combined"
           : "say whose settings: a tenant such as acme, or --system"
       ])
 
@@ -181,7 +181,7 @@ const set = Command.make(
     const tenant = yield* chosen(flags)
     if (!isGiven(given) && !isGiven(removed) && noForwardHeader.length === 0)
       return yield* refusal([
-        "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
+        "nothing to change: name a setting, such as --host-cap 20; see `petrel tenant set --help`"
       ])
     const read: Read<TenantPatch> = readGiven(settingFlags, {
       ...given,
@@ -201,7 +201,7 @@ const set = Command.make(
     yield* report(
       changed,
       changed.changed.length === 0
-        ? `${label(changed)} is as it was: that is how it is set already`
+        ? `${label(changed)} is unchanged: it has these settings already`
         : `${label(changed)} is changed: ${changed.changed.map(settingName).join(", ")}`
     )
   })

@@ -85,7 +85,7 @@ const create = Command.make(
     if (operator === (tenant !== undefined))
       return yield* refusal([
         operator
-          ? "a tenant and --operator exclude each other"
+          ? "a tenant and --operator cannot be combined"
           : "say whose token: a tenant such as acme, or --operator for all of them"
       ])
     const chosen = scopesOf(scope, operator)

@@ -44,7 +44,8 @@ export const upgrade = Command.make(
       yield* refuseOldWorkers(plan.to)
       if (!yes && (json || !(yield* canAsk)))
         return yield* new Refused({
-          message: "nothing takes a raised level back: say --yes where nobody can be asked"
+          message:
+            "a raised level cannot be lowered again: add --yes to raise it without a question"
         })
       if (!json) yield* Effect.forEach(planLines(plan), print, { discard: true })
       const agreed = yes || (yield* Prompt.run(Prompt.Confirm({ message: "Raise it?" })))

@@ -34,7 +34,7 @@ export const readGivenSecret = Effect.fnUntraced(function* (
   { secret, secretFile }: GivenSecret
 ) {
   if (secret !== undefined && secretFile !== undefined)
-    return yield* refusal([`--${name} and --${name}-file exclude each other`])
+    return yield* refusal([`--${name} and --${name}-file cannot be combined`])
   if (secretFile === undefined && secret !== "-") return secret
   const text =
     secretFile === undefined

@@ -112,7 +112,7 @@ export const contradictions = (removed: ReadonlyArray<string>, given: object): A
   return removed
     .filter((name) => isGiven(values.get(name)))
     .map(settingName)
-    .map((name) => `--${name} and --no-${name} exclude each other`)
+    .map((name) => `--${name} and --no-${name} cannot be combined`)
 }
 
 /** Reads a text that a schema allows. */
@@ -199,7 +199,7 @@ const readForwarded = (
     ...problemsOf("--no-forward-header", gone ?? []),
     ...[...(names ?? [])].flatMap((name) =>
       gone?.has(name) === true
-        ? [`--forward-header and --no-forward-header exclude each other: both name ${shown(name)}`]
+        ? [`--forward-header and --no-forward-header cannot be combined: both name ${shown(name)}`]
         : []
     )
   ]

@@ -30,7 +30,7 @@ export const shownBody = (body: Uint8Array): ShownBody => {
   const isWhole = body.length <= maxShownLength
   const text = isWhole ? whole : textOf(body.subarray(0, endBefore(body, maxShownLength)))
   if (whole === undefined || text === undefined)
-    return { lines: [], note: `${size} that are no text; --raw writes them as they are` }
+    return { lines: [], note: `${size} that are not text; --raw writes them as they are` }
   const found = countObeyed(text)
   const notes = [
     size,

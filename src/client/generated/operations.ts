@@ -399,7 +399,7 @@ export interface Operations {
     /**
      * Send dead letters again, each delivery once
      *
-     * Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.
+     * Of several dead letters of one delivery that are selected, only the newest is sent; `superseded` counts the others.
      *
      * Scope: dead:write. Refused with conflict, key-reused.
      */
@@ -413,7 +413,7 @@ export interface Operations {
     /**
      * Send dead letters again, each delivery once
      *
-     * Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.
+     * Of several dead letters of one delivery that are selected, only the newest is sent; `superseded` counts the others.
      *
      * Scope: dead:write. Refused with conflict, key-reused.
      */
@@ -612,7 +612,7 @@ export interface Operations {
     /**
      * Send again all that failed at an endpoint since a time
      *
-     * What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).
+     * Deliveries that wait for their next attempt are tried now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. Events that it missed while it was disabled are for a replay (`skipped`).
      *
      * Scope: dead:write. Refused with not-found, conflict, key-reused.
      */
@@ -628,7 +628,7 @@ export interface Operations {
     /**
      * Send again all that failed at an endpoint since a time
      *
-     * What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).
+     * Deliveries that wait for their next attempt are tried now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. Events that it missed while it was disabled are for a replay (`skipped`).
      *
      * Scope: dead:write. Refused with not-found, conflict, key-reused.
      */

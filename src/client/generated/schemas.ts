@@ -89,17 +89,17 @@ export interface AlertThresholds {
   readonly medianTime?: "off" | string | undefined
   /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
   readonly p99Time?: "off" | string | undefined
-  /** A warning at so many dead letters of one endpoint within the window. */
+  /** A warning at this many dead letters of one endpoint within the window. */
   readonly deadLetters?: "off" | number | undefined
-  /** A warning at so many dead letters of all endpoints of a tenant within the window. */
+  /** A warning at this many dead letters of all endpoints of a tenant within the window. */
   readonly tenantDeadLetters?: "off" | number | undefined
-  /** A warning at so many sources of a tenant that refuse all that comes. */
+  /** A warning at this many sources of a tenant that refuse every request. */
   readonly sourcesRefusing?: "off" | number | undefined
-  /** A warning at so many requests of a tenant in quarantine. */
+  /** A warning at this many requests of a tenant in quarantine. */
   readonly quarantined?: "off" | number | undefined
-  /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
+  /** A warning at this many events of a tenant's sources that had not come in when these were last reconciled. */
   readonly providerLost?: "off" | number | undefined
-  /** A warning at so many failed attempts in a row while the circuit is closed. */
+  /** A warning at this many failed attempts in a row while the circuit is closed. */
   readonly failuresInRow?: "off" | number | undefined
   /** Whether an open circuit is an alert. */
   readonly circuitOpened?: "on" | "off" | undefined
@@ -140,7 +140,7 @@ export interface AttemptList {
   readonly next?: string
   /** The `cursor` of the page before, of what is newer; absent on the first. */
   readonly previous?: string
-  /** A page ends after 40 ms of searching. It then has what was found among all that is newer than this (of a previous page: older), and a cursor to go on with, however few that are. */
+  /** The search for a page ends after 40 ms. The page then has what was found among everything newer than this (of a previous page: older), however little that is, and a cursor to continue with. */
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
@@ -222,7 +222,7 @@ export interface ChangedEndpoint {
   readonly tenant: string
   /** Its id within the tenant. */
   readonly id: string
-  /** Made anew each time that an endpoint of this name is added. */
+  /** Created each time that an endpoint of this name is added. */
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
@@ -644,7 +644,7 @@ export interface Delivery {
   readonly rounds: ReadonlyArray<{
     /** Which round of the delivery: `0` is the first. */
     readonly round: string
-    /** What began it; null if that is not in the history any more. */
+    /** What began it; null if that is no longer in the history. */
     readonly begun: {
       /** What it was. */
       readonly by: "routed" | "redelivered" | "replayed"
@@ -699,7 +699,7 @@ export interface Delivery {
         readonly to: string
       }>
     }>
-    /** The highest number of an attempt that is known; older ones may not be in the history any more. */
+    /** The highest number of an attempt that is known; older ones may no longer be in the history. */
     readonly lastAttempt: number
     /** Whether the round is open, or how it ended. */
     readonly state: "open" | "delivered" | "dead-lettered" | "discarded"
@@ -777,7 +777,7 @@ export interface DeliveryList {
   readonly next?: string
   /** The `cursor` of the page before, of what is newer; absent on the first. */
   readonly previous?: string
-  /** A page ends after 40 ms of searching. It then has what was found among all that is newer than this (of a previous page: older), and a cursor to go on with, however few that are. */
+  /** The search for a page ends after 40 ms. The page then has what was found among everything newer than this (of a previous page: older), however little that is, and a cursor to continue with. */
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
@@ -883,7 +883,7 @@ export interface DiscardedSeveral {
     readonly source: string
     /** The name of the provider. */
     readonly provider: string
-    /** Why it is no event. */
+    /** Why it could not become an event. */
     readonly reason: "unreadable" | "id-collision" | "invalid"
     /** What is wrong, in a sentence. */
     readonly problem: string
@@ -919,7 +919,7 @@ export interface Endpoint {
   readonly tenant: string
   /** Its id within the tenant. */
   readonly id: string
-  /** Made anew each time that an endpoint of this name is added. */
+  /** Created each time that an endpoint of this name is added. */
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
@@ -1084,7 +1084,7 @@ export interface EndpointChange {
     readonly setting: string
     /** JSON; absent if it is not set. */
     readonly from?: unknown
-    /** JSON; absent if it is not set any more. */
+    /** JSON; absent if it is no longer set. */
     readonly to?: unknown
   }>
 }
@@ -1097,7 +1097,7 @@ export interface EndpointDetail {
   readonly tenant: string
   /** Its id within the tenant. */
   readonly id: string
-  /** Made anew each time that an endpoint of this name is added. */
+  /** Created each time that an endpoint of this name is added. */
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
@@ -1443,7 +1443,7 @@ export interface EndpointState {
   readonly tenant: string
   /** Its id within the tenant. */
   readonly id: string
-  /** Made anew each time that an endpoint of this name is added. */
+  /** Created each time that an endpoint of this name is added. */
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
@@ -1586,7 +1586,7 @@ export interface Event {
   readonly seq: number
   /** When the broker stored it. */
   readonly at: string
-  /** Size of its body; absent if the event is not kept any more. */
+  /** Size of its body; absent if the event is no longer kept. */
   readonly bytes?: number
   /** The media type of the body. */
   readonly contentType?: string
@@ -1616,7 +1616,7 @@ export interface EventList {
   readonly next?: string
   /** The `cursor` of the page before, of what is newer; absent on the first. */
   readonly previous?: string
-  /** A page ends after 40 ms of searching. It then has what was found among all that is newer than this (of a previous page: older), and a cursor to go on with, however few that are. */
+  /** The search for a page ends after 40 ms. The page then has what was found among everything newer than this (of a previous page: older), however little that is, and a cursor to continue with. */
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
@@ -1702,7 +1702,7 @@ export interface Health {
   readonly broker: "connected" | "away"
 }
 
-/** Long work. It goes on with another console where its own has stopped. */
+/** Long work. If its console stops, another one continues it. */
 export interface Job {
   /** The id of the job. */
   readonly id: string
@@ -2096,7 +2096,7 @@ export interface OutboxList {
     readonly problem?: string
     /** How long it has had its problem, ms. */
     readonly problemMs?: number
-    /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
+    /** Its relay has not reported for longer than 30 s: it does not run, or cannot reach the broker. */
     readonly isSilent: boolean
   }>
 }
@@ -2255,7 +2255,7 @@ export interface PublishedEvent {
   readonly unsent: ReadonlyArray<string>
 }
 
-/** Which of a tenant's quarantine are meant: by number, source, reason, or all. */
+/** Which requests of a tenant's quarantine are selected: by number, source, reason, or all. */
 export interface QuarantineChoice {
   /** Their numbers, up to 100. All conditions hold at once. */
   readonly number?: ReadonlyArray<number> | undefined
@@ -2326,9 +2326,9 @@ export interface Recovery {
 }
 
 export interface RecoveryPlan {
-  /** Dead letters that were meant. */
+  /** Dead letters that were selected. */
   readonly selected: number
-  /** How many of them are sent, in all and by reason. */
+  /** How many of them are sent, in total and by reason. */
   readonly redeliver: number
   /** How many, by reason. */
   readonly reasons: { readonly [name: string]: number }
@@ -2341,13 +2341,13 @@ export interface RecoveryPlan {
     /** How many they are. */
     readonly count: number
   }>
-  /** Ids that do not exist any more: discarded, or too old and not kept. */
+  /** Ids that no longer exist: discarded, or too old and not kept. */
   readonly gone: number
   /** Sent again before. */
   readonly before: number
   /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
-  /** Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once. */
+  /** Left out because a newer dead letter of the same delivery is selected, too: each delivery is sent once. */
   readonly superseded: number
   /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
@@ -2407,9 +2407,9 @@ export interface Redelivery {
 }
 
 export interface RedeliveryPlan {
-  /** Dead letters that were meant. */
+  /** Dead letters that were selected. */
   readonly selected: number
-  /** How many of them are sent, in all and by reason. */
+  /** How many of them are sent, in total and by reason. */
   readonly redeliver: number
   /** How many, by reason. */
   readonly reasons: { readonly [name: string]: number }
@@ -2422,13 +2422,13 @@ export interface RedeliveryPlan {
     /** How many they are. */
     readonly count: number
   }>
-  /** Ids that do not exist any more: discarded, or too old and not kept. */
+  /** Ids that no longer exist: discarded, or too old and not kept. */
   readonly gone: number
   /** Sent again before. */
   readonly before: number
   /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
-  /** Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once. */
+  /** Left out because a newer dead letter of the same delivery is selected, too: each delivery is sent once. */
   readonly superseded: number
   /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
@@ -2448,7 +2448,7 @@ export interface Release {
   readonly type?: string | undefined
 }
 
-/** Which of a tenant's quarantine are to be events, and of which type. */
+/** Which requests of a tenant's quarantine become events, and of which type. */
 export interface ReleaseChoice {
   /** Their numbers, up to 100. All conditions hold at once. */
   readonly number?: ReadonlyArray<number> | undefined
@@ -2532,11 +2532,11 @@ export interface Replay {
   readonly since?: string | Date | undefined
   /** Events stored then or earlier. (Default: now) */
   readonly until?: string | Date | undefined
-  /** Only events that it was not sent because it was disabled. */
+  /** Only events that were skipped because it was disabled. */
   readonly skipped?: boolean | undefined
   /** Leave out events that it has taken or that are on their way there. */
   readonly onlyMissing?: boolean | undefined
-  /** A name: the same again goes on with it. (Default: made from the other fields) */
+  /** A name: the same name continues it. (Default: made from the other fields) */
   readonly id?: string | undefined
   /** NATS wildcards, of which one must match. (Default: what the endpoint wants) */
   readonly types?: ReadonlyArray<string> | undefined
@@ -2557,7 +2557,7 @@ export interface ReplayPlan {
   readonly delivered: number
   /** Left out: on their way there already. */
   readonly underWay: number
-  /** Left out: workers are still to route them. */
+  /** Left out: workers have yet to route them. */
   readonly unrouted: number
   /** Deliveries that it begins. */
   readonly replay: number
@@ -2586,7 +2586,7 @@ export interface RetriedDelivery {
   readonly tenant: string
   /** The id of the endpoint. */
   readonly endpoint: string
-  /** `moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full. */
+  /** `moved`: it waited for its next attempt, and is tried now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full. */
   readonly state: "moved" | "in-flight" | "backlog" | "left"
   /** What sets its pace from here on. */
   readonly pace: ReadonlyArray<string>
@@ -2640,11 +2640,11 @@ export interface RetryNow {
 export interface RetryPlan {
   /** Endpoints that are looked at: those for which something waits. */
   readonly endpoints: number
-  /** Wait for their next attempt, and would go on now. */
+  /** Wait for their next attempt, and would be tried now. */
   readonly moved: number
   /** Are being attempted, or about to be. */
   readonly inFlight: number
-  /** Are in their endpoint's backlog, whatever they are, and go on when that takes them. */
+  /** Are in their endpoint's backlog, whatever they are, and are sent when the endpoint takes them. */
   readonly inBacklog: number
   /** Would stay as they are. */
   readonly left: number
@@ -2745,7 +2745,7 @@ export interface RotatedEndpoint {
   readonly tenant: string
   /** Its id within the tenant. */
   readonly id: string
-  /** Made anew each time that an endpoint of this name is added. */
+  /** Created each time that an endpoint of this name is added. */
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
@@ -2956,7 +2956,7 @@ export interface Source {
     readonly problem?: string
     /** When it ended. */
     readonly at: string
-    /** Why it was broken off; absent if it was not. */
+    /** Why it was interrupted; absent if it was not. */
     readonly failed?: string
   }
 }
@@ -3315,7 +3315,7 @@ export interface Status {
   readonly incoming: {
     /** Events that are recognised when they come again. */
     readonly events: number
-    /** Messages that are no events yet. */
+    /** Messages that have not become events yet. */
     readonly notCopied: number | null
     /** Size in bytes; null if it is not known. */
     readonly bytes: number | null
@@ -3323,11 +3323,11 @@ export interface Status {
     readonly limitBytes: number | null
     /** When the oldest that is recognised came in. */
     readonly oldestAt: string | null
-    /** Requests in quarantine, in all and by tenant. */
+    /** Requests in quarantine, of all tenants. */
     readonly quarantined: number
     /** Requests in quarantine, by tenant. */
     readonly quarantinedByTenant: { readonly [name: string]: number }
-    /** The gateways that run, as they last told. */
+    /** The gateways that run, as they last reported. */
     readonly gateways: ReadonlyArray<{
       /** The process. */
       readonly gateway: string
@@ -3339,7 +3339,7 @@ export interface Status {
       readonly at: string
       /** Requests under way. */
       readonly underWay: number
-      /** Sources that refuse all that comes. */
+      /** Sources that refuse every request. */
       readonly refusing: ReadonlyArray<{
         /** The name of the tenant. */
         readonly tenant: string
@@ -3351,7 +3351,7 @@ export interface Status {
         readonly since: string
       }>
     }>
-    /** The outboxes of databases, as their relays last told. */
+    /** The outboxes of databases, as their relays last reported. */
     readonly outboxes: ReadonlyArray<{
       /** The name of the outbox. */
       readonly name: string
@@ -3369,7 +3369,7 @@ export interface Status {
       readonly problem?: string
       /** How long it has had its problem, ms. */
       readonly problemMs?: number
-      /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
+      /** Its relay has not reported for longer than 30 s: it does not run, or cannot reach the broker. */
       readonly isSilent: boolean
     }>
   } | null
@@ -3416,17 +3416,17 @@ export interface SystemAlerts {
     readonly medianTime?: "off" | string | undefined
     /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
-    /** A warning at so many dead letters of one endpoint within the window. */
+    /** A warning at this many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
-    /** A warning at so many dead letters of all endpoints of a tenant within the window. */
+    /** A warning at this many dead letters of all endpoints of a tenant within the window. */
     readonly tenantDeadLetters?: "off" | number | undefined
-    /** A warning at so many sources of a tenant that refuse all that comes. */
+    /** A warning at this many sources of a tenant that refuse every request. */
     readonly sourcesRefusing?: "off" | number | undefined
-    /** A warning at so many requests of a tenant in quarantine. */
+    /** A warning at this many requests of a tenant in quarantine. */
     readonly quarantined?: "off" | number | undefined
-    /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
+    /** A warning at this many events of a tenant's sources that had not come in when these were last reconciled. */
     readonly providerLost?: "off" | number | undefined
-    /** A warning at so many failed attempts in a row while the circuit is closed. */
+    /** A warning at this many failed attempts in a row while the circuit is closed. */
     readonly failuresInRow?: "off" | number | undefined
     /** Whether an open circuit is an alert. */
     readonly circuitOpened?: "on" | "off" | undefined
@@ -3442,15 +3442,15 @@ export interface SystemAlerts {
     readonly samples?: number | undefined
     /** A critical alert where an event waits longer than this to be routed. */
     readonly unroutedTime?: "off" | string | undefined
-    /** A warning where so many more deliveries wait than at the start of the window. */
+    /** A warning if this many more deliveries wait than at the start of the window. */
     readonly waitingGrowth?: "off" | number | undefined
-    /** A critical alert at so many circuits that are open at the same time. */
+    /** A critical alert at this many circuits that are open at the same time. */
     readonly circuitsOpen?: "off" | number | undefined
-    /** A critical alert at so many dead letters of all tenants, each within its window. */
+    /** A critical alert at this many dead letters of all tenants, each within its window. */
     readonly systemDeadLetters?: "off" | number | undefined
     /** A critical alert where rows of an outbox wait longer than this to be published. */
     readonly outboxTime?: "off" | string | undefined
-    /** A warning at so many rows of all outboxes that are set aside. */
+    /** A warning at this many rows of all outboxes that are set aside. */
     readonly outboxSetAside?: "off" | number | undefined
     /** Whether it is an alert that an audit finds something missing. */
     readonly deliveriesMissing?: "on" | "off" | undefined
@@ -3479,17 +3479,17 @@ export interface TenantAlerts {
     readonly medianTime?: "off" | string | undefined
     /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
-    /** A warning at so many dead letters of one endpoint within the window. */
+    /** A warning at this many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
-    /** A warning at so many dead letters of all endpoints of a tenant within the window. */
+    /** A warning at this many dead letters of all endpoints of a tenant within the window. */
     readonly tenantDeadLetters?: "off" | number | undefined
-    /** A warning at so many sources of a tenant that refuse all that comes. */
+    /** A warning at this many sources of a tenant that refuse every request. */
     readonly sourcesRefusing?: "off" | number | undefined
-    /** A warning at so many requests of a tenant in quarantine. */
+    /** A warning at this many requests of a tenant in quarantine. */
     readonly quarantined?: "off" | number | undefined
-    /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
+    /** A warning at this many events of a tenant's sources that had not come in when these were last reconciled. */
     readonly providerLost?: "off" | number | undefined
-    /** A warning at so many failed attempts in a row while the circuit is closed. */
+    /** A warning at this many failed attempts in a row while the circuit is closed. */
     readonly failuresInRow?: "off" | number | undefined
     /** Whether an open circuit is an alert. */
     readonly circuitOpened?: "on" | "off" | undefined

@@ -82,7 +82,7 @@ export const settledUpTo = Effect.fnUntraced(function* (
       return { seq: fact.seq, isLost: false }
   }
   yield* Effect.logWarning(
-    "the history has lost its end: what was stored there lately is read anew",
+    "the history has lost its end: what was stored there lately is read again",
     {
       known: fact.seq,
       last: state.last_seq

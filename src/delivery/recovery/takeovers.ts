@@ -31,7 +31,7 @@ export const watchForTruncation = Effect.fnUntraced(function* (
   const lose = Deferred.fail(
     lost,
     new StreamTruncated({
-      message: `${stream} has lost what was stored in it last: what waits there is read anew`
+      message: `${stream} has lost what was stored in it last: what waits there is read again`
     })
   )
   let doubts = 0
@@ -190,5 +190,5 @@ const watchHistory = Effect.fnUntraced(function* (historyPosition: HistoryPositi
 })
 
 const historyLost = new StreamTruncated({
-  message: "the history has lost what was stored in it last: what has ended is read anew"
+  message: "the history has lost what was stored in it last: what has ended is read again"
 })

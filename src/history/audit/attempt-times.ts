@@ -164,7 +164,7 @@ const compare = Effect.fnUntraced(function* (reading: AuditReading) {
       found.push({
         kind: "health-differs",
         ...{ tenant: owner, endpoint },
-        says: `its circuit is stored as ${state}, and the facts tell that it is ${circuit.state}`
+        says: `its circuit is stored as ${state}, and the facts say that it is ${circuit.state}`
       })
   }
   return found

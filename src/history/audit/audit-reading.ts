@@ -250,8 +250,8 @@ const gapInHistory = (seq: number, to: number): AuditProblem => ({
   to,
   says:
     seq === to
-      ? `fact ${seq} is not in the history any more`
-      : `facts ${seq} to ${to} are not in the history any more`
+      ? `fact ${seq} is no longer in the history`
+      : `facts ${seq} to ${to} are no longer in the history`
 })
 
 const wordsFor = (
@@ -260,9 +260,9 @@ const wordsFor = (
 ): string => {
   switch (objection) {
     case "unreadable-fact":
-      return `record ${seq} of the history is no fact that this version can read`
+      return `record ${seq} of the history is not a fact that this version can read`
     case "plans-differ":
-      return `fact ${seq} plans an event anew that was planned otherwise before`
+      return `fact ${seq} plans an event again that was planned differently before`
     case "fact-before-event":
       return `fact ${seq} was stored before the event that it is about`
   }

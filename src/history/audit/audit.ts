@@ -139,7 +139,7 @@ const divergedSources = Effect.fnUntraced(function* (
       const remedy =
         owner === undefined
           ? ""
-          : ` (the account of ${owner} must answer, as nats.conf shows; \`petrel audit --tenant\` of another tenant needs it not)`
+          : ` (the account of ${owner} must answer, as nats.conf shows; \`petrel audit --tenant\` works for other tenants without it)`
       return yield* new BrokerError({ operation: `look at the source ${source}${remedy}`, cause })
     }
     if (found.divergences.length === 0) compared.set(stream, found.next)
@@ -185,7 +185,7 @@ const withoutRemoved = (reach: AuditReach, reading: AuditReading): AuditReach =>
     kind: "history-gap",
     seq: 1,
     to: first - 1,
-    says: `facts up to ${first - 1} are not in the history any more, though ${goneTooEarly}. Events ${from.seq} to ${to.seq}, stored ${momentOf(from.at)} to ${momentOf(to.at)}, were routed, and ${gone.length} of them have no plan in it`
+    says: `facts up to ${first - 1} are no longer in the history, though ${goneTooEarly}. Events ${from.seq} to ${to.seq}, stored ${momentOf(from.at)} to ${momentOf(to.at)}, were routed, and ${gone.length} of them have no plan in it`
   })
   const firstEvent = to.seq + 1
   ledger.beginAt(firstEvent)

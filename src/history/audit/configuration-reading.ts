@@ -48,7 +48,7 @@ export const readConfiguration = Effect.fnUntraced(function* (
       problems.push({
         kind: "unreadable-fact",
         ...{ stream, streamSeq: seq },
-        says: `message ${seq} of ${stream} is no fact that this version can read`
+        says: `message ${seq} of ${stream} is not a fact that this version can read`
       })
     }
   )

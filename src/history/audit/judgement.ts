@@ -118,11 +118,11 @@ const unreadableProblems = (
     ...{ tenant, endpoint, stream, streamSeq: seq },
     ...(about === undefined
       ? {
-          says: `message ${seq} of ${stream}, for ${tenant}/${endpoint}, is unreadable to this version`
+          says: `message ${seq} of ${stream}, for ${tenant}/${endpoint}, cannot be read by this version`
         }
       : {
           ...{ eventSeq: about.eventSeq, round: about.round },
-          says: `it waits as message ${seq} of ${stream}, which is unreadable to this version`
+          says: `it waits as message ${seq} of ${stream}, which this version cannot read`
         })
   }))
 

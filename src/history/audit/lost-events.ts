@@ -225,7 +225,7 @@ export class EventHeaders {
 export const eventsGone = (from: number, to: number, why: string): AuditProblem => ({
   kind: "event-gap",
   eventSeq: from,
-  says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
+  says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} no longer in the event stream: ${why}`
 })
 
 /** A fact about an event beyond the end of the event stream that no plan names. */

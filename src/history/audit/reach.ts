@@ -73,7 +73,7 @@ export const factsGone = (from: number, to: number): AuditProblem => ({
   kind: "history-gap",
   seq: from,
   to,
-  says: `${from === to ? `fact ${from} is` : `facts ${from} to ${to} are`} not in the history any more, though ${goneTooEarly}`
+  says: `${from === to ? `fact ${from} is` : `facts ${from} to ${to} are`} no longer in the history, though ${goneTooEarly}`
 })
 
 /** What to audit, by when the broker stored the events: ms since the epoch, inclusive. */

@@ -139,7 +139,7 @@ export class GatewayCounts {
       ),
       {
         name: "petrel.intake.reconciled",
-        help: "Events that this gateway has compared with what a provider lists, by source and by what was found; and reconciliations that were broken off.",
+        help: "Events that this gateway has compared with what a provider lists, by source and by what was found; and reconciliations that were interrupted.",
         type: "counter",
         samples: reconciled
       }

@@ -139,7 +139,7 @@ const Counts = Schema.Record(Schema.String, Schema.Int)
 export const AuditReport = Schema.Struct({
   verdict: Schema.Literals(["clean", "problems", "unvouched"]).annotateKey({
     description:
-      "`unvouched`: nothing is wrong in what is there, but it does not reach back far enough."
+      "`unvouched`: nothing is wrong in the streams, but they do not reach back far enough."
   }),
   range: Schema.Struct({
     firstEvent: Schema.Int,
@@ -150,7 +150,7 @@ export const AuditReport = Schema.Struct({
       description: "The name of the tenant."
     }),
     vouchedSince: Schema.optionalKey(Timestamp).annotateKey({
-      description: "What was before is not all there any more."
+      description: "The streams no longer hold everything from before."
     })
   }),
   events: Schema.Struct({

@@ -66,7 +66,7 @@ export const standingAudit = (
       const level = problems === 0 ? "info" : "warning"
       const sentence =
         problems === 0
-          ? "the audit goes on: nothing is missing so far"
+          ? "the audit continues: nothing is missing so far"
           : "the audit has found problems: `petrel audit` names them"
       say({ level, sentence, details: { verdict, problems } })
     })

@@ -14,7 +14,7 @@ const because = (what: string) => (cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined
   const why =
     code === "ENOSPC"
-      ? "there is no room left on its disk: make some, or give another folder"
+      ? "its disk is full: free some space, or give another folder"
       : code === "EACCES" || code === "EPERM"
         ? "this user may not"
         : code === "ENOENT"
@@ -169,7 +169,7 @@ export const checkFile = Effect.fnUntraced(function* (
     return { bytes, sha256: hash.digest("hex") }
   })
   const found = yield* Effect.mapError(read, ({ message }) => {
-    const advice = "the backup is not whole without it, so restore another one if it is gone"
+    const advice = "the backup is incomplete without it: restore another one if the file is gone"
     return new BackupError({ message: `${message}: ${advice}` })
   })
   if (found.bytes !== expected.bytes)

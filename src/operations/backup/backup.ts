@@ -50,7 +50,7 @@ export const backUp = Effect.fnUntraced(
     if ((yield* readInstalled).tenants?.length)
       return yield* new BackupError({
         message:
-          "tenants of this installation have streams in accounts of their own, which a backup from here would lack: back up the broker's disks instead"
+          "tenants of this installation have streams in accounts of their own, which a backup from here would not contain: back up the broker's disks instead"
       })
     const isNew = yield* makeBackupFolder(directory)
     return yield* copyAll(options, layout).pipe(

@@ -95,7 +95,7 @@ export class Copies {
       if (last_seq === copy.info.state.last_seq) return yield* this.#keep(copy)
     }
     return yield* new BackupError({
-      message: `${name} was changed each of the ${maxCopies} times that it was copied: back up when nobody changes so many endpoints, tokens or jobs`
+      message: `${name} changed during each of ${maxCopies} attempts to copy it: back up when fewer endpoints, tokens or jobs are changed`
     })
   })
 
@@ -120,7 +120,7 @@ export class Copies {
       return yield* this.#keep(backlog)
     }
     return yield* new BackupError({
-      message: `in partition ${index}, deliveries went to and fro each of the ${maxCopies} times that it was copied: try again later`
+      message: `in partition ${index}, deliveries moved back and forth during each of ${maxCopies} attempts to copy it: try again later`
     })
   })
 

@@ -79,7 +79,7 @@ const checkBackup = Effect.fnUntraced(function* (manifest: Manifest) {
   const here = server().version ?? ""
   if (isOlder(here, natsServer))
     return yield* new BackupError({
-      message: `this backup was made by nats-server ${natsServer}, and this one is ${here}, which may not read it: restore it to ${natsServer} or newer`
+      message: `this backup was made by nats-server ${natsServer}, and this one is ${here}, which may be unable to read it: restore it to ${natsServer} or newer`
     })
 })
 
@@ -127,7 +127,7 @@ const checkEmpty = Effect.fnUntraced(function* ({ streams }: Manifest) {
   const [first] = found
   if (first === undefined) return false
   return yield* new BackupError({
-    message: `there is an installation on this broker already (${first}${found.length > 1 ? ` and ${found.length - 1} more streams` : ""}), and a restore replaces none: restore to an empty broker`
+    message: `there is an installation on this broker already (${first}${found.length > 1 ? ` and ${found.length - 1} more streams` : ""}), and a restore does not replace it: restore to an empty broker`
   })
 })
 
@@ -164,7 +164,7 @@ const wholeIf =
   (dryRun: boolean) =>
   <E>(error: E): E | BackupError =>
     dryRun && (error instanceof BackupError || error instanceof BrokerError)
-      ? new BackupError({ message: `all files of the backup are whole, but ${error.message}` })
+      ? new BackupError({ message: `all files of the backup are intact, but ${error.message}` })
       : error
 
 const decodeConfig = Schema.decodeUnknownSync(

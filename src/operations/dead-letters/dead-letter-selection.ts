@@ -102,7 +102,7 @@ export const selectionProblem = (
 ) => {
   if (selection.all === true)
     return isNarrowed(selection)
-      ? invalid("all", "and fields that narrow it exclude each other")
+      ? invalid("all", "and fields that narrow it cannot be combined")
       : undefined
   return isNarrowed(selection)
     ? undefined

@@ -74,21 +74,21 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
 
 /** What a discard would do. */
 export const DiscardPlan = Schema.Struct({
-  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were selected." }),
   discard: Schema.Int.annotateKey({
-    description: "How many of them are discarded, in all and by reason."
+    description: "How many of them are discarded, in total and by reason."
   }),
   reasons: ReasonCounts,
   waiting: Schema.Int.annotateKey({ description: "Left alone: sent again, and on the way still." }),
   gone: Schema.Int.annotateKey({
-    description: "Ids that do not exist any more: discarded, or too old and not kept."
+    description: "Ids that no longer exist: discarded, or too old and not kept."
   })
 })
 export type DiscardPlan = typeof DiscardPlan.Type
 
 /** What a discard did. */
 const Discarded = Schema.Struct({
-  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were selected." }),
   discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." }),
   waiting: Schema.Int,
   gone: Schema.Int

@@ -26,7 +26,7 @@ const left = {
   }),
   superseded: Schema.Int.annotateKey({
     description:
-      "Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once."
+      "Left out because a newer dead letter of the same delivery is selected, too: each delivery is sent once."
   }),
   /** Endpoints that take nothing now, with the number of their dead letters; at most 100 of them. */
   skipped: Schema.Array(
@@ -74,15 +74,15 @@ const waiting = Schema.optionalKey(
 
 /** What a redelivery would do. */
 export const RedeliveryPlan = Schema.Struct({
-  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were selected." }),
   redeliver: Schema.Int.annotateKey({
-    description: "How many of them are sent, in all and by reason."
+    description: "How many of them are sent, in total and by reason."
   }),
   reasons: ReasonCounts.annotateKey({ description: "How many, by reason." }),
   mayRepeat,
   waiting,
   gone: Schema.Int.annotateKey({
-    description: "Ids that do not exist any more: discarded, or too old and not kept."
+    description: "Ids that no longer exist: discarded, or too old and not kept."
   }),
   ...left
 })
@@ -90,11 +90,11 @@ export type RedeliveryPlan = typeof RedeliveryPlan.Type
 
 /** What a redelivery did. */
 export const Redelivered = Schema.Struct({
-  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were selected." }),
   redelivered: Schema.Int.annotateKey({ description: "How many were sent." }),
   mayRepeat,
   waiting,
-  gone: Schema.Int.annotateKey({ description: "Discarded, or too old and not kept any more." }),
+  gone: Schema.Int.annotateKey({ description: "Discarded, or too old and no longer kept." }),
   ...left
 })
 export type Redelivered = typeof Redelivered.Type

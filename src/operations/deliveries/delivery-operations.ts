@@ -47,7 +47,7 @@ const event = operation("event", "GET", `${tenantPath}/events/:event`, {
       at: "When the broker stored it.",
       routed:
         "False while nothing is recorded of it: it is stored, and to which endpoints it goes is not known yet.",
-      bytes: "Size of its body; absent if the event is not kept any more.",
+      bytes: "Size of its body; absent if the event is no longer kept.",
       deliveries: "What became of it at each endpoint: the last round."
     }
   }),

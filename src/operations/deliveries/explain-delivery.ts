@@ -68,13 +68,13 @@ export const RoundView = Schema.Struct({
         description: "When the delivery is given up."
       })
     })
-  ).annotateKey({ description: "What began it; null if that is not in the history any more." }),
+  ).annotateKey({ description: "What began it; null if that is no longer in the history." }),
   attempts: Schema.Array(AttemptView).annotateKey({
     description: "The attempts that are known, in order."
   }),
   lastAttempt: Schema.Int.annotateKey({
     description:
-      "The highest number of an attempt that is known; older ones may not be in the history any more."
+      "The highest number of an attempt that is known; older ones may no longer be in the history."
   }),
   state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]).annotateKey({
     description: "Whether the round is open, or how it ended."

@@ -66,7 +66,7 @@ const pageFields = {
   previous,
   searchedUntil: searchedUntil.annotateKey({
     description:
-      "A page ends after 40 ms of searching. It then has what was found among all that is newer than this (of a previous page: older), and a cursor to go on with, however few that are."
+      "The search for a page ends after 40 ms. The page then has what was found among everything newer than this (of a previous page: older), however little that is, and a cursor to continue with."
   }),
   lag: lag.annotateKey({ description: "How far the log is behind what happens." })
 }

@@ -184,7 +184,7 @@ const put = operation("put", "PUT", one, {
       const revisions = yield* expectedIn(headers["if-match"])
       const isOnlyNew = headers["if-none-match"] !== undefined
       if (isOnlyNew && revisions !== undefined)
-        return yield* invalid("if-none-match", "and if-match exclude each other")
+        return yield* invalid("if-none-match", "and if-match cannot be combined")
       const expected = isOnlyNew ? "none" : revisions
       const { endpoint, isNew } = yield* putEndpoint(params, payload, caller, expected)
       return changed(endpoint, isNew)

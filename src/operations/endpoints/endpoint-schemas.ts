@@ -37,7 +37,7 @@ const shownTexts = {
   ...textsOf(endpointSettings),
   tenant: "Its tenant.",
   id: "Its id within the tenant.",
-  generation: "Made anew each time that an endpoint of this name is added.",
+  generation: "Created each time that an endpoint of this name is added.",
   secrets: "Its signing secrets, newest first, without their values.",
   headers: "Headers that it gets with every request, without their values.",
   disabled: "Since when and why it gets no events.",

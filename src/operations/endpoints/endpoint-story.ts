@@ -170,7 +170,7 @@ const compare = (
     differences: [],
     problem
   })
-  if (to === undefined || story.length === 0) return refused("no change of it is told")
+  if (to === undefined || story.length === 0) return refused("the history has no change of it")
   if (from === undefined) return refused(`it has had no change but revision ${to}`)
   if (from === to) return refused(`both are revision ${to}`)
   const [before, after] = [stepOf(story, from), stepOf(story, to)]

@@ -112,7 +112,7 @@ export const EventView = Schema.Struct({
   seq: Schema.Int,
   at: Timestamp.annotateKey({ description: "When the broker stored it." }),
   bytes: Schema.optionalKey(Schema.Int).annotateKey({
-    description: "Absent if the event itself is not kept any more."
+    description: "Absent if the event itself is no longer kept."
   }),
   contentType: Schema.optionalKey(Schema.String).annotateKey({
     description: "The media type of the body."

@@ -60,7 +60,7 @@ const explainNotStored = Effect.fnUntraced(function* (
   if (error.code === notStored)
     return new EventNotStored({
       reason: "full",
-      message: `${names.events} does not store the event (${error.detail}): publish it again with \`id\` ${id} when there is room; \`petrel status\` says when`
+      message: `${names.events} does not store the event (${error.detail}): publish it again with \`id\` ${id} when there is space; \`petrel status\` says when`
     })
   const most = server().max_payload ?? Number.POSITIVE_INFINITY
   if (error.code !== tooLarge && bytes < most)

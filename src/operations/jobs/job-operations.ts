@@ -71,9 +71,9 @@ const Replay = documented(
       types: "NATS wildcards, of which one must match. (Default: what the endpoint wants)",
       since: "Events stored then or later.",
       until: "Events stored then or earlier. (Default: now)",
-      skipped: "Only events that it was not sent because it was disabled.",
+      skipped: "Only events that were skipped because it was disabled.",
       onlyMissing: "Leave out events that it has taken or that are on their way there.",
-      id: "A name: the same again goes on with it. (Default: made from the other fields)"
+      id: "A name: the same name continues it. (Default: made from the other fields)"
     },
     examples: [{ endpoint: "billing", onlyMissing: true }]
   }
@@ -98,7 +98,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
   scope: "dead:write",
   summary: "Send dead letters again, each delivery once",
   description:
-    "Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.",
+    "Of several dead letters of one delivery that are selected, only the newest is sent; `superseded` counts the others.",
   params: jobsOfAll,
   payload: Redelivery,
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],

@@ -18,7 +18,7 @@ import { addJob, cancelJob, JobPosition, pageJobs, showJob } from "./manage-jobs
 
 const Job = documented(JobView, {
   identifier: "Job",
-  description: "Long work. It goes on with another console where its own has stopped.",
+  description: "Long work. If its console stops, another one continues it.",
   fields: {
     tenant: "Whose it is; `*`: of all tenants.",
     by: "Who asked for it.",

@@ -74,7 +74,7 @@ const afterWork = (job: JobRecord, exit: Result, now: number): JobRecord | undef
   const { cause } = exit
   if (Cause.hasInterruptsOnly(cause)) return undefined
   const error = cause.reasons.find(Cause.isFailReason)?.error
-  const problem = error instanceof Error ? error.message : "a defect; the log of the console has it"
+  const problem = error instanceof Error ? error.message : "a defect: see the log of the console"
   return mayPass(error) ? triedLater(job, problem, now) : { ...ended, state: "failed", problem }
 }
 

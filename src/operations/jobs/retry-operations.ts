@@ -62,10 +62,10 @@ const RetryPlan = documented(RetriedDeliveries, {
   description: "What would become of the deliveries that are to be tried now.",
   fields: {
     endpoints: "Endpoints that are looked at: those for which something waits.",
-    moved: "Wait for their next attempt, and would go on now.",
+    moved: "Wait for their next attempt, and would be tried now.",
     inFlight: "Are being attempted, or about to be.",
     inBacklog:
-      "Are in their endpoint's backlog, whatever they are, and go on when that takes them.",
+      "Are in their endpoint's backlog, whatever they are, and are sent when the endpoint takes them.",
     left: "Would stay as they are.",
     skipped: "Endpoints that take nothing now, and why; at most 100 of them.",
     skippedElsewhere: "How many further ones take nothing."
@@ -102,7 +102,7 @@ const recover = operation("recover", "POST", `${tenantPath}/endpoints/:id/recove
   scope: "dead:write",
   summary: "Send again all that failed at an endpoint since a time",
   description:
-    "What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).",
+    "Deliveries that wait for their next attempt are tried now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. Events that it missed while it was disabled are for a replay (`skipped`).",
   params: { tenant: Tenant, id: EndpointId },
   payload: Recovery,
   output: [RecoveryPlan.annotate({ identifier: "RecoveryPlan" }), Accepted],

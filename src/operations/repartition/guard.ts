@@ -17,7 +17,7 @@ export const refuseOthers = Effect.gen(function* () {
   const [sender] = yield* readEnqueuers
   if (sender !== undefined)
     return yield* new TopologyError({
-      message: `${sender.what} is under way (by ${sender.by}, on ${sender.host}, process ${sender.pid}): wait until it has finished, or stop it; one that was killed counts as under way for some 10 s more`
+      message: `${sender.what} is under way (by ${sender.by}, on ${sender.host}, process ${sender.pid}): wait until it has finished, or stop it; one that was killed counts as running for some 10 s more`
     })
   const { members } = yield* readRoster
   const alive = [...members.values()].map(({ said }) => said)
@@ -68,7 +68,7 @@ export const holdAll = Effect.fnUntraced(function* (
       if (text !== undefined && seen !== undefined && seen !== revision)
         return yield* new TopologyError({
           message:
-            "somebody else owns the partitions and is alive: wait until the other `petrel repartition` has finished, and stop all workers"
+            "another process owns the partitions and is alive: wait until the other `petrel repartition` has finished, and stop all workers"
         })
       if (text !== undefined) seen = revision
       if (!said) {
@@ -113,7 +113,7 @@ export const holdAll = Effect.fnUntraced(function* (
       Effect.fail(
         new TopologyError({
           message:
-            "the broker was away for too long and somebody else owns the partitions now: stop all workers and run this again"
+            "the broker was away for too long, and another process owns the partitions now: stop all workers and run this again"
         })
       )
     )

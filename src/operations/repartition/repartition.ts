@@ -100,7 +100,7 @@ const inspect = Effect.fnUntraced(function* (to: number) {
   const { begun } = yield* findPartitions
   if (begun !== partitions)
     return yield* new TopologyError({
-      message: `there are streams of a partition ${begun - 1} besides the ${partitions} partitions of this installation: see to them first`
+      message: `there are streams of a partition ${begun - 1} besides the ${partitions} partitions of this installation, which no worker reads: remove them first if they hold nothing`
     })
   return { from: partitions, record, revision, resumed: false } satisfies State
 })

@@ -201,7 +201,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
   }
   if (undone > 0)
     return yield* new TopologyError({
-      message: `${undone === 1 ? "a delivery that has ended is" : `${undone} deliveries that have ended are`} not in ${names.dead} yet and cannot be stored there, perhaps because it is full: make room with \`petrel init --dead-bytes\`, then run this again`
+      message: `${undone === 1 ? "a delivery that has ended is" : `${undone} deliveries that have ended are`} not in ${names.dead} yet and cannot be stored there, perhaps because it is full: make space with \`petrel init --dead-bytes\`, then run this again`
     })
   return checked
 })

@@ -51,10 +51,10 @@ export const ReplayRequest = Schema.Struct({
     description: "Events stored then or earlier. (Default: now)"
   }),
   skipped: Schema.optional(Schema.Boolean).annotateKey({
-    description: "Only what the endpoint was not sent because it was disabled then."
+    description: "Only events that were skipped because the endpoint was disabled."
   }),
   onlyMissing: Schema.optional(Schema.Boolean).annotateKey({
-    description: "Not what the endpoint has taken, nor what is on its way there."
+    description: "Leave out events that the endpoint has taken or that are on their way there."
   }),
   id: Schema.optional(ReplayId).annotateKey({
     description: "(Default: made from the other fields)"
@@ -88,7 +88,7 @@ const selected = {
   before: Schema.Int.annotateKey({ description: "Left out: sent by this replay before." }),
   delivered: Schema.Int.annotateKey({ description: "Left out: the endpoint has taken them." }),
   underWay: Schema.Int.annotateKey({ description: "Left out: on their way there already." }),
-  unrouted: Schema.Int.annotateKey({ description: "Left out: workers are still to route them." })
+  unrouted: Schema.Int.annotateKey({ description: "Left out: workers have yet to route them." })
 }
 
 /** What a replay leaves out. */
@@ -110,7 +110,7 @@ export type ReplayPlan = typeof ReplayPlan.Type
 export const Replayed = Schema.Struct({
   ...selected,
   replayed: Schema.Int,
-  gone: Schema.Int.annotateKey({ description: "Left out: too old and not kept any more." })
+  gone: Schema.Int.annotateKey({ description: "Left out: too old and no longer kept." })
 })
 export type Replayed = typeof Replayed.Type
 

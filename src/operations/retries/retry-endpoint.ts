@@ -49,7 +49,7 @@ const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) 
     )
   if (paused === undefined && suspended === undefined) return undefined
   return notNow(
-    `${name} is ${paused === undefined ? "suspended" : "paused"}: resume it to let its deliveries go on (\`petrel endpoint resume ${name}\`)`
+    `${name} is ${paused === undefined ? "suspended" : "paused"}: resume it to send its deliveries (\`petrel endpoint resume ${name}\`)`
   )
 }
 
@@ -125,7 +125,7 @@ export const RetriedDelivery = Schema.Struct({
   endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
   state: Schema.Literals(["moved", "in-flight", "backlog", "left"]).annotateKey({
     description:
-      "`moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full."
+      "`moved`: it waited for its next attempt, and is tried now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full."
   }),
   pace: Schema.Array(Schema.String).annotateKey({
     description: "What sets its pace from here on, as sentences."

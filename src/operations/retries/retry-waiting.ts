@@ -89,7 +89,7 @@ export const checkRetry = (
   if (all === isNarrowed)
     return Effect.fail(
       all
-        ? invalid("all", "and fields that narrow it exclude each other")
+        ? invalid("all", "and fields that narrow it cannot be combined")
         : invalid(
             "",
             "say what to try now: by `endpoint`, `types`, `status`, `error`, `since` or `until`, or `all` that waits; nothing was done"

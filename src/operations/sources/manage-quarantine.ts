@@ -24,7 +24,9 @@ export const QuarantinedView = Schema.Struct({
   tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
   source: Schema.String.annotateKey({ description: "The id of the source." }),
   provider: Schema.String.annotateKey({ description: "The name of the provider." }),
-  reason: Schema.Literals(quarantineReasons).annotateKey({ description: "Why it is no event." }),
+  reason: Schema.Literals(quarantineReasons).annotateKey({
+    description: "Why it could not become an event."
+  }),
   problem: Schema.String.annotateKey({ description: "What is wrong, in a sentence." }),
   at: Timestamp.annotateKey({ description: "When it came in." }),
   bytes: Schema.Int.annotateKey({ description: "Size in bytes." }),
@@ -133,7 +135,7 @@ export const QuarantineChoice = Schema.Struct({
   ).annotateKey({ description: "Its number in the quarantine." }),
   source: Schema.optionalKey(SourceId).annotateKey({ description: "The id of the source." }),
   reason: Schema.optionalKey(Schema.Literals(quarantineReasons)).annotateKey({
-    description: "Why it is no event."
+    description: "Why it could not become an event."
   }),
   all: Schema.optionalKey(Schema.Boolean).annotateKey({
     description: "True for all of it: nothing is chosen by leaving everything out."
@@ -168,7 +170,10 @@ export const chooseQuarantined = Effect.fnUntraced(function* (
   { all = false, number, reason, source }: QuarantineChoice
 ) {
   if (all && (number ?? source ?? reason) !== undefined)
-    return yield* invalid("all", "excludes `number`, `source` and `reason`: it means all of it")
+    return yield* invalid(
+      "all",
+      "cannot be combined with `number`, `source` and `reason`: it selects everything"
+    )
   if (!all && (number ?? source ?? reason) === undefined)
     return yield* invalid("", "say which: `number`, `source`, `reason`, or `all`")
   const found = yield* listQuarantined(tenant)

@@ -109,7 +109,7 @@ export const SourceView = Schema.Struct({
       ...Reconciliation.fields,
       at: Timestamp.annotateKey({ description: "When it ended." }),
       failed: Schema.optionalKey(Schema.String).annotateKey({
-        description: "Why it was broken off; absent if it was not."
+        description: "Why it was interrupted; absent if it was not."
       })
     })
   )
@@ -211,7 +211,7 @@ export const addSource = Effect.fnUntraced(function* (
       problems: [
         {
           field: "",
-          message: `${name.tenant} has ${maxSources} sources, as many as it may have: remove some`
+          message: `${name.tenant} has ${maxSources} sources, which is the maximum: remove some`
         }
       ]
     })
@@ -263,7 +263,7 @@ const tooManySecrets = (before: Source, now: number) => {
   const wait =
     nextEnd === undefined ? "" : `wait until ${new Date(nextEnd).toISOString()}, when one ends, or `
   return notNow(
-    `${sourceLabel(before)} has ${maxSecrets} secrets that verify, as many as it may have: ${wait}keep old ones for 0s, which drops all of them at once`
+    `${sourceLabel(before)} has ${maxSecrets} secrets that verify, which is the maximum: ${wait}keep old ones for 0s, which drops all of them at once`
   )
 }
 

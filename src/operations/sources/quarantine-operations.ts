@@ -98,7 +98,8 @@ const choiceTexts = {
 
 const Choice = documented(QuarantineChoice, {
   identifier: "QuarantineChoice",
-  description: "Which of a tenant's quarantine are meant: by number, source, reason, or all.",
+  description:
+    "Which requests of a tenant's quarantine are selected: by number, source, reason, or all.",
   fields: choiceTexts,
   examples: [{ source: "stripe", reason: "unreadable" }],
   says: notEmpty
@@ -108,7 +109,7 @@ const ReleaseChoice = documented(
   Schema.Struct({ ...QuarantineChoice.fields, type: Schema.optionalKey(GivenType) }),
   {
     identifier: "ReleaseChoice",
-    description: "Which of a tenant's quarantine are to be events, and of which type.",
+    description: "Which requests of a tenant's quarantine become events, and of which type.",
     fields: {
       ...choiceTexts,
       type: "Of all their events, without their source. (Default: what the provider says of each)"

@@ -73,7 +73,7 @@ export const openSession = Effect.fnUntraced(function* (given: string) {
   if (record === undefined && !isCurrent())
     return yield* refuse("the console is not connected to the account of tokens: its log says why")
   if (record === undefined)
-    return yield* refuse("there is no such token or link: it was used, revoked, or never was")
+    return yield* refuse("there is no such token or link: it was used, revoked, or never existed")
   if (hasExpired(record, now)) return yield* refuse("it has expired: ask for another one")
   if (record.use === "session") return yield* refuse("this is the session of another browser")
   const token = yield* record.use === "link" ? openLink(record, now) : openWith(record, now)

@@ -221,7 +221,7 @@ const findPosition = Effect.gen(function* () {
       : yield* firstSince(names.history, millisOf(nanoseconds))
   if (position !== undefined)
     yield* Effect.logWarning(
-      `this history is not the one whose spans were exported: exports go on with fact ${next}`
+      `this history is not the one whose spans were exported: exports continue with fact ${next}`
     )
   return yield* storeTracePosition({ seq: next - 1, nanoseconds: "" }, revision)
 })

@@ -46,7 +46,7 @@ export const refuseOldWorkers = Effect.fnUntraced(function* (level: number) {
       ? `the worker ${first.worker} (on ${first.host}, process ${first.pid}) is`
       : `${old.length} workers (${old.map(({ worker }) => worker).join(", ")}) are`
   return yield* new TopologyError({
-    message: `${who} of a version that does not know feature level ${level}: replace what is older first; a worker that was killed counts as running for some 10 s more`
+    message: `${who} of a version that does not know feature level ${level}: replace older processes first; a worker that was killed counts as running for some 10 s more`
   })
 })
 

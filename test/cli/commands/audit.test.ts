@@ -87,7 +87,7 @@ describe("petrel audit", () => {
         const late = yield* run("audit", ...flags)
         assert.match(
           late.out.join("\n"),
-          /Clean: .*\. It says\nnothing of the 2 events not routed yet: `petrel status` tells since when\.$/
+          /Clean: .*\. This\s+does\s+not\s+cover the 2 events not routed yet: `petrel status` says since\s+when\.$/
         )
       })
     )

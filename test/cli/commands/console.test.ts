@@ -156,7 +156,7 @@ describe("petrel console", () => {
           [["console", "--keep", "1s"], /--keep "1s" must be at least a minute/],
           [["console", "--max-bytes", "1k"], /--max-bytes "1k" must be at least/],
           [["token", "create", "acme"], /say what it may do with --scope/],
-          [["token", "create", "acme", "--operator"], /exclude each other/],
+          [["token", "create", "acme", "--operator"], /cannot be combined/],
           [["token", "create", "--scope", "all"], /say whose token/],
           [
             ["token", "create", "acme", "--scope", "endpoints"],

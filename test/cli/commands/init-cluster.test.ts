@@ -66,7 +66,7 @@ describe("petrel init on a cluster", () => {
           )
           assert.match(
             single.err.join("\n"),
-            /one of a cluster, and there is 1 copy of each stream.*see --replicas.*petrel: the streams need/s,
+            /belongs to a cluster, but each stream has 1 copy.*see --replicas.*petrel: the streams need/s,
             "what one copy means is said before anything is made"
           )
           const tooMany = yield* init("--replicas", "5")

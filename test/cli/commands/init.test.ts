@@ -164,7 +164,7 @@ no_auth_user: p`
         )
         const made = yield* run("init", "--partitions", "1", ...flags)
         assert.strictEqual(made.code, 0)
-        assert.match(made.out.at(-2) ?? "", /: the broker has no room to reserve more$/)
+        assert.match(made.out.at(-2) ?? "", /: the broker cannot reserve more$/)
         assert.isTrue(made.out.slice(0, -2).every((line) => line.startsWith("created ")))
         const [events = 0, history = 0, dead = 0] = yield* boundsOf
         assert.deepStrictEqual([events, history, dead], [320, 160, 80])

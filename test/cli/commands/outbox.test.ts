@@ -100,7 +100,7 @@ describe("petrel outbox", () => {
         )
         assert.deepStrictEqual(sentences, [
           [
-            "petrel: there is a table events that is no outbox of Petrel: choose another name with --table"
+            "petrel: there is a table events that is not an outbox of Petrel: choose another name with --table"
           ],
           [
             "petrel: the outbox petrel_outbox is of version 9, which this Petrel does not know: use a newer one"

@@ -32,9 +32,9 @@ describe("petrel quarantine", () => {
 
         for (const [args, problem] of [
           [["release", "acme"], /name them by their numbers/],
-          [["release", "acme", "--all", "--source", "stripe"], /--all excludes/],
+          [["release", "acme", "--all", "--source", "stripe"], /--all cannot be combined/],
           [["discard", "acme", "--source", "a.b"], /--source/],
-          [["discard", "acme", "--all"], /say --yes/]
+          [["discard", "acme", "--all"], /add --yes/]
         ] as const) {
           const refused = yield* petrel(...args)
           assert.match(refused.err.join(), problem)

@@ -171,7 +171,7 @@ describe("petrel reconcile", () => {
           [
             ["acme/stripe", ...withKey, "--api-url", "https://127.0.0.1"],
             1,
-            /not allowed; if it is meant, allow/
+            /not allowed; if this is intended, allow/
           ]
         ] as const
         for (const [args, code, text] of cases) {

@@ -75,7 +75,7 @@ describe("petrel repartition", () => {
         yield* change.until((out) => out.some((line) => line.includes('"begun"')))
         yield* change.signal("SIGINT")
         assert.strictEqual(yield* change.ended, 130)
-        assert.include(change.err.join(), "`petrel repartition 200` goes on where it was")
+        assert.include(change.err.join(), "`petrel repartition 200` continues where it was")
       })
     )
   })

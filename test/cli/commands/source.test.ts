@@ -62,7 +62,7 @@ describe("petrel source", () => {
         const same = yield* petrel("set", "acme/stripe", "--api-url", "https://api.stripe.com")
         assert.strictEqual(same.code, 0, same.err.join())
         const both = yield* petrel("set", "acme/stripe", "--no-api-key", "--api-key-file", "x")
-        assert.match(both.err.join(), /--api-key and --no-api-key exclude each other/)
+        assert.match(both.err.join(), /--api-key and --no-api-key cannot be combined/)
         const needed = yield* petrel("set", "acme/stripe", "--no-api-key")
         assert.match(needed.err.join(), /--api-key is missing/)
         yield* petrel("set", "acme/stripe", "--no-reconcile")
@@ -148,9 +148,9 @@ describe("petrel source", () => {
           [["add", "acme/x", ...stripe, "--secret", "a", "--alert-above", "x"], /--alert-above/],
           [["add", "acme/x", ...stripe, "--secret", "a", "--api-key", "sk"], /--api-key takes -/],
           [["add", "acme/x", "--provider", "zoom", "--secret", "a", "--reconcile", "1h"], /no API/],
-          [["set", "acme/x"], /nothing is to be changed/],
+          [["set", "acme/x"], /nothing to change/],
           [["set", "acme/x", "--rate", "1/s"], /there is no source acme\/x/],
-          [["rotate", "acme/x"], /say the new secret/],
+          [["rotate", "acme/x"], /give the new secret/],
           [["remove", "acme/x"], /there is no source acme\/x/]
         ] as const
         for (const [args, text] of cases) {

@@ -17,7 +17,7 @@ describe("petrel tenant", () => {
         )
         assert.deepStrictEqual(set.out, ["acme is changed: host-cap, forward-headers"])
         const again = yield* petrel("set", "acme", "--host-cap", "20")
-        assert.match(nth(again.out, 0), /^acme is as it was/)
+        assert.match(nth(again.out, 0), /^acme is unchanged/)
         yield* petrel("set", "--system", "--host-cap", "100")
         const shown = yield* petrel("show", "acme")
         assert.deepStrictEqual(shown.out, [
@@ -77,16 +77,16 @@ describe("petrel tenant", () => {
 
   it.live.each([
     [["show"], "say whose settings: a tenant such as acme, or --system"],
-    [["set", "acme", "--system", "--host-cap", "3"], "a tenant and --system exclude each other"],
+    [["set", "acme", "--system", "--host-cap", "3"], "a tenant and --system cannot be combined"],
     [
       ["set", "acme"],
-      "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
+      "nothing to change: name a setting, such as --host-cap 20; see `petrel tenant set --help`"
     ],
     [["set", "acme", "--host-cap", "0"], "--host-cap 0 must be between 1 and 100000"],
     [["set", "acme", "--host-cap", "x"], '--host-cap "x" must be a whole number'],
     [
       ["set", "acme", "--host-cap", "3", "--no-host-cap"],
-      "--host-cap and --no-host-cap exclude each other"
+      "--host-cap and --no-host-cap cannot be combined"
     ],
     [
       ["set", "acme", "--forward-header", "webhook-id", "--forward-header", "a b"],
@@ -94,7 +94,7 @@ describe("petrel tenant", () => {
     ],
     [
       ["set", "acme", "--forward-header", "X-A", "--no-forward-header", "x-a"],
-      '--forward-header and --no-forward-header exclude each other: both name "x-a"'
+      '--forward-header and --no-forward-header cannot be combined: both name "x-a"'
     ]
   ] as const)("refuses %j in a sentence", ([args, sentence]) =>
     Effect.gen(function* () {

@@ -140,7 +140,7 @@ describe("a redirect", () => {
 
   it.live.each([
     [undefined, "a redirect without a location (status 307)"],
-    ["http://[", "a redirect whose location is no URL (status 307)"],
+    ["http://[", "a redirect whose location is not a URL (status 307)"],
     ["ftp://files.example.test/", "a redirect to ftp: instead of http or https (status 307)"],
     ["file:///etc/passwd", "a redirect to file: instead of http or https (status 307)"],
     [

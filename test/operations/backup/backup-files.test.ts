@@ -13,7 +13,7 @@ describe("a file of a backup", () => {
       const { message } = yield* Effect.flip(written)
       assert.strictEqual(
         message,
-        "cannot write full: there is no room left on its disk: make some, or give another folder"
+        "cannot write full: its disk is full: free some space, or give another folder"
       )
     })
   )

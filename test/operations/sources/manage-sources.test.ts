@@ -47,7 +47,7 @@ describe.concurrent("a rotation of a source's secret", () => {
       assert.instanceOf(eleventh, NotNow)
       assert.match(
         eleventh.message,
-        /^acme\/many has 10 secrets that verify, as many as it may have: wait until \d{4}-.*Z, when one ends, or keep old ones for 0s/
+        /^acme\/many has 10 secrets that verify, which is the maximum: wait until \d{4}-.*Z, when one ends, or keep old ones for 0s/
       )
       assert.lengthOf((yield* showSource(name)).secrets, 10)
       yield* rotate("many", "s10", Duration.zero)

@@ -122,7 +122,7 @@ const thresholds = Command.make(
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, set, tenant, unset }) {
-    if (set !== undefined && unset) return yield* refusal(["--set and --unset exclude each other"])
+    if (set !== undefined && unset) return yield* refusal(["--set and --unset cannot be combined"])
     const read = set === undefined ? undefined : readChoice(set, tenant)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
     const choice = read?.success

@@ -23,7 +23,7 @@ export const readProof = Effect.fnUntraced(function* (path: string) {
   })
   const proof = Option.getOrUndefined(decode(text))
   if (proof !== undefined) return proof
-  return yield* refusal([`${path} is no proof that \`petrel audit --proof\` wrote`])
+  return yield* refusal([`${path} is not a proof that \`petrel audit --proof\` wrote`])
 })
 
 /**

@@ -63,7 +63,7 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   const begin =
     reach.since === 0
       ? []
-      : [`What was before ${localTimeMs(reach.since, now)} is not all there any more.`]
+      : [`The streams no longer hold everything from before ${localTimeMs(reach.since, now)}.`]
   return [
     ...fitted(
       firstEvent > lastEvent
@@ -83,7 +83,7 @@ export const refusalOf = ({ reading, judgement, reach }: Audit): string | undefi
       return `the audit found ${plural(judgement.problems.total, "problem")}; docs/operate/audit.md says what each means`
     case "unvouched":
       if (reachesNoEvent(reach))
-        return "nothing can be vouched for: the history reaches back to none of the stored events. `petrel init --history-bytes` or --history-age lets it keep more facts"
+        return "nothing can be vouched for: the history does not reach back to any stored event. `petrel init --history-bytes` or --history-age lets it keep more facts"
       if (reading.planCheck.unknown > 0 && reach.isVouched)
         return `the range cannot be vouched for: plans of events up to ${new Date(reading.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
       return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
@@ -97,7 +97,7 @@ const cleanText = ({ events, tally }: Audit["judgement"]): string => {
   const rest =
     events.unreached === 0
       ? ""
-      : ` It says nothing of the ${plural(events.unreached, "event")} not routed yet: \`petrel status\` tells since when.`
+      : ` This does not cover the ${plural(events.unreached, "event")} not routed yet: \`petrel status\` says since when.`
   return `Clean: every delivery has ended once, or waits where it was found.${rest}`
 }
 
@@ -109,8 +109,8 @@ const verdictText = ({ judgement, reach }: Audit): string => {
       return `${plural(judgement.problems.total, "problem")} found.`
     case "unvouched":
       return reachesNoEvent(reach)
-        ? "Unvouched: nothing is wrong in the facts that are left, but they say nothing of any stored event."
-        : "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
+        ? "Unvouched: nothing is wrong in the facts that are left, but they cover no stored event."
+        : "Unvouched: nothing is wrong in the streams, but they do not reach back far enough."
   }
 }
 
@@ -123,18 +123,18 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rangeText(audit, now),
     "",
     row("events", events.stored),
-    ...rowIf("  not routed yet", events.unreached, "the router has not come to them"),
-    ...rowIf("  brought twice", events.repeated, "by a source: repeats are left out"),
-    ...rowIf("    delivered again", events.deliveredAgain, "they came long after the first"),
+    ...rowIf("  not routed yet", events.unreached, "the router has not reached them"),
+    ...rowIf("  copied twice", events.repeated, "from a source: repeats are left out"),
+    ...rowIf("    delivered again", events.deliveredAgain, "copied long after the first"),
     row("deliveries", tally.begun),
     row("  delivered", tally.delivered),
-    ...rowIf("    more than once", tally.repeated, "repeats after a crash: no fault"),
-    ...rowIf("    late", tally.late, "recorded by a former owner: no fault"),
+    ...rowIf("    more than once", tally.repeated, "repeats after a crash, not faults"),
+    ...rowIf("    late", tally.late, "recorded by a former owner, not faults"),
     ...rowIf("  dead-lettered", tally.deadLettered),
     ...byCount(tally.reasons).map((line) => `  ${line}`),
     ...rowIf("  discarded", tally.discarded),
     ...rowIf("  waiting", tally.pending, "each was found where it waits"),
-    ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
+    ...rowIf("  overdue", tally.overdue, "waiting past their deadline"),
     row("  missing", tally.missing),
     ...rowIf("skipped", skipped, "endpoints that took no events"),
     row("plans recomputed", reading.planCheck.recomputed, "each endpoint that wanted an event"),

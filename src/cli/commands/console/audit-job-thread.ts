@@ -40,7 +40,7 @@ Effect.runFork(audit).addObserver((exit) => {
   if (Exit.isSuccess(exit)) tell({ tells: "found", findings: exit.value })
   else {
     const error = exit.cause.reasons.find(Cause.isFailReason)?.error
-    const problem = error?.problem ?? "a defect; the log of the console has it"
+    const problem = error?.problem ?? "a defect: see the log of the console"
     tell({ tells: "failed", problem, mayPass: error?.mayPass ?? false })
   }
   parentPort?.close()

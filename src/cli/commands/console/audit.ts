@@ -63,7 +63,7 @@ export const startAudit = Effect.fnUntraced(function* (
     ended: (why, pauseMs) => {
       run(
         Effect.logError(
-          `the audit does not go on: its thread has ended (${why}); ${pauseText(pauseMs)}`
+          `the audit does not continue: its thread has ended (${why}); ${pauseText(pauseMs)}`
         )
       )
     }

@@ -245,7 +245,7 @@ export const console = Command.make(
     const wrong = origins.find(([, origin]) => origin === undefined)
     if (wrong !== undefined)
       return yield* refusal([
-        `--cors-origin ${wrong[0]} is no origin: name one as browsers do, such as https://app.example.com, with its port if it has one, without a path, and without *`
+        `--cors-origin ${wrong[0]} is not an origin: name one as browsers do, such as https://app.example.com, with its port if it has one, without a path, and without *`
       ])
     yield* warnOfCertificate(tls.success)
     const { maxConnections } = yield* Effect.promise(

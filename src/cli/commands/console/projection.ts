@@ -25,7 +25,7 @@ export const projectionFlags = {
   ),
   replaceLog: isSet(
     "replace-log",
-    "Drop the files of another installation in --data, and begin anew"
+    "Drop the files of another installation in --data, and start over"
   ),
   keep: durationFlag(
     "keep",

@@ -182,7 +182,7 @@ const screen = (
   const facts = history.flatMap((record) => Option.toArray(decodeFact(record)))
   const notKept =
     facts.length < attempts
-      ? [`the history tells of ${facts.length} of ${attempts}: the others are too old to be kept`]
+      ? [`the history has ${facts.length} of ${attempts}: the others are too old to be kept`]
       : []
   return [
     `dead letter ${id}: ${tenant}/${endpoint}`,
@@ -209,7 +209,7 @@ const show = Command.make(
   { id: idArgument, raw: isSet("raw", "Write the body's bytes as they are, and nothing else") },
   Effect.fnUntraced(function* ({ id, raw }) {
     const { json } = yield* petrel
-    if (json && raw) return yield* refusal(["--raw and --json exclude each other"])
+    if (json && raw) return yield* refusal(["--raw and --json cannot be combined"])
     const letter = yield* showDeadLetter(id).pipe(Effect.provide(connected))
     if (raw) return yield* printRaw(bodyOf(letter))
     if (json) return yield* print(JSON.stringify(encodeShown(letter)))

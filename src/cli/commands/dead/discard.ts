@@ -67,7 +67,8 @@ export const discard = Command.make(
     const { json } = yield* petrel
     if (!yes && !dryRun && (json || !(yield* canAsk)))
       return yield* new Refused({
-        message: "discarded dead letters cannot be sent again: say --yes where nobody can be asked"
+        message:
+          "discarded dead letters cannot be sent again: add --yes to discard them without a question"
       })
     yield* Effect.gen(function* () {
       const { plan, run } = yield* planDiscard({ ...filter, all })
@@ -95,7 +96,7 @@ export const discard = Command.make(
     }).pipe(Effect.provide(connected))
   })
 ).pipe(
-  Command.withDescription("Remove dead letters for good; the history tells who did it"),
+  Command.withDescription("Remove dead letters for good; the history records who did it"),
   Command.withShortDescription("Remove dead letters for good"),
   Command.withExamples([{ command: "petrel dead discard --endpoint acme/old --until 7d --yes" }])
 )

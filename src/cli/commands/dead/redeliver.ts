@@ -48,7 +48,7 @@ const leftTexts = ({
     ...(superseded === 0
       ? []
       : [
-          `${countText(superseded)} left alone: a newer dead letter of the same delivery stands for ${superseded === 1 ? "it" : "each"}`
+          `${countText(superseded)} left alone: a newer dead letter of the same delivery is sent instead of ${superseded === 1 ? "it" : "each"}`
         ]),
     ...skipped
       .slice(0, named)
@@ -74,7 +74,7 @@ const repeatLines = ({
   mayRepeat === 0
     ? []
     : [
-        `${countText(mayRepeat)} of them may have been sent again before: the history has no facts from then any more`
+        `${countText(mayRepeat)} of them may have been sent again before: the history no longer has facts from then`
       ]
 
 /** Says where what is sent waits. */
@@ -116,7 +116,7 @@ export const doneText = (done: Redelivered, others: number): string => {
   return [
     redelivered === 0
       ? "nothing was sent"
-      : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
+      : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what becomes of ${redelivered === 1 ? "it" : "them"}`,
     ...repeatLines(done),
     ...waitingLines(done),
     ...leftTexts(done),
@@ -160,7 +160,7 @@ export const redeliver = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send dead letters again, each delivery once: the same event, attempts and deadline begin anew. Of several dead letters of one delivery, only the newest is sent"
+    "Send dead letters again, each delivery once: the same event, attempts and deadline start again. Of several dead letters of one delivery, only the newest is sent"
   ),
   Command.withShortDescription("Send dead letters again"),
   Command.withExamples([

@@ -193,7 +193,7 @@ const deliveryResend = Command.make(
     const shown = plainText(id)
     yield* report(
       encode(sent),
-      `${shown} is sent again (replay ${sent.replay}): \`petrel delivery show ${shown}\` shows what comes of it`
+      `${shown} is sent again (replay ${sent.replay}): \`petrel delivery show ${shown}\` shows what becomes of it`
     )
   })
 ).pipe(
@@ -215,7 +215,7 @@ const ignoreFlag = isSet(
 const stateTexts: Readonly<Record<Delivery["state"], string>> = {
   moved: "goes on now",
   "in-flight": "is being attempted, or about to be",
-  backlog: "waits for its endpoint and goes on as soon as that takes it",
+  backlog: "waits for its endpoint and is sent as soon as the endpoint takes it",
   left: "stays as it is: its endpoint's backlog is full, or the broker refused; ask again later"
 }
 

@@ -122,7 +122,7 @@ export const storeSize = Effect.fnUntraced(function* (
     try: () => look(dataDir, data),
     catch: (cause) =>
       new Refused({
-        message: `how much room the disk of ${data} has cannot be read (${cause instanceof Error ? cause.message : String(cause)})`
+        message: `how much space the disk of ${data} has cannot be read (${cause instanceof Error ? cause.message : String(cause)})`
       })
   })
   const size = decideStore({ asked, ...found }, data)
@@ -192,7 +192,7 @@ export const lockDataDirectory = Effect.fnUntraced(function* (directory: string)
   yield* Effect.tryPromise({
     try: async () => {
       makeDirectory(directory)
-      if (!(await stat(directory)).isDirectory()) throw new Error("it is no directory")
+      if (!(await stat(directory)).isDirectory()) throw new Error("it is not a directory")
       await access(directory, constants.W_OK)
     },
     catch: (cause) => unusable(directory, cause)
@@ -225,7 +225,7 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: "it may not be written to",
   EROFS: "its disk is read-only",
   ENOSPC: "its disk is full",
-  ENOTDIR: "a part of its path is no directory",
+  ENOTDIR: "a part of its path is not a directory",
   ENOENT: "it cannot be made there"
 }
 

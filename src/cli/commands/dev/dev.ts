@@ -255,7 +255,7 @@ const untilBrokerEnds = (server: EmbeddedBroker, dataDir: string) => {
     Effect.repeat({ while: (isThere) => isThere }),
     Effect.andThen(
       new Refused({
-        message: `the broker's files in ${dataDir} were removed while it ran: all that they held is lost. Start again to begin anew`
+        message: `the broker's files in ${dataDir} were removed while it ran: all that they held is lost. Start again to begin with an empty store`
       })
     )
   )

@@ -146,7 +146,7 @@ const show = Command.make(
     if (retry) return yield* showRetry(name, svg).pipe(Effect.provide(connected))
     if (history && reveal)
       return yield* refusal([
-        "--history and --reveal exclude each other: the history has no secrets"
+        "--history and --reveal cannot be combined: the history has no secrets"
       ])
     if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
     const found = yield* showEndpoint(name, { revealTo: reveal ? thisUser() : undefined }).pipe(

@@ -93,7 +93,7 @@ const differenceText = (difference: SettingDifference, now: number): string => {
 }
 
 /** The text if only settings have changed that the history does not record. */
-const nothingRecorded = "nothing but what the history does not tell: values of secrets and headers"
+const nothingRecorded = "only values that the history does not keep: those of secrets and headers"
 
 /**
  * Returns the differences for people, a line for each setting: `types invoice.> → invoice.>,
@@ -159,7 +159,7 @@ export const showHistory = Effect.fnUntraced(function* (name: EndpointName) {
   const steps = yield* endpointHistory(name)
   if (steps.length === 0)
     return yield* remark(
-      `no change of ${endpointLabel(name)} is told yet: a worker tells of what it finds when it starts`
+      `the history has no change of ${endpointLabel(name)} yet: a worker records what it finds when it starts`
     )
   const now = yield* Clock.currentTimeMillis
   const width = screenWidth()

@@ -67,7 +67,7 @@ export const enable = Command.make(
     const after = yield* enableEndpoint(name, by).pipe(Effect.provide(connected))
     if (after.suspended !== undefined)
       return yield* new Refused({
-        message: `${endpointLabel(name)} is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` lets its events go on`
+        message: `${endpointLabel(name)} is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` sends its deliveries`
       })
     yield* reportState(
       after,

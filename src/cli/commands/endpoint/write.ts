@@ -129,7 +129,7 @@ const entriesOf = (
     const flag = settingName(name).replace(/s$/, "")
     for (const one of removed[name])
       if (Object.hasOwn(entries, one))
-        problems.push(`--${flag} and --no-${flag} of ${shown(one)} exclude each other`)
+        problems.push(`--${flag} and --no-${flag} of ${shown(one)} cannot be combined`)
     return [name, { ...allNull(removed[name]), ...entries }] as const
   })
   return { patch: Object.fromEntries(patch), problems }
@@ -146,7 +146,7 @@ export const set = Command.make(
   Effect.fnUntraced(function* ({ by, name, removed, ...flags }) {
     if (!isGiven(flags) && !isGiven(removed))
       return yield* refusal([
-        `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
+        `nothing to change: name a setting, such as --url or --retry; see \`petrel endpoint set --help\``
       ])
     const read = readSettings({
       ...flags,
@@ -173,7 +173,7 @@ export const set = Command.make(
       encodeChanged(set),
       [
         set.changed.length === 0
-          ? `${label} is as it was: that is how it is set already`
+          ? `${label} is unchanged: it has these settings already`
           : `${label} is changed: ${set.changed.map(settingName).join(", ")}`,
         ...secretLines(set)
       ].join("\n")
@@ -189,7 +189,7 @@ const keepOldFlag = durationFlag(
 ).pipe(Flag.withDefault(Duration.hours(24)))
 
 const oneSignature =
-  "GitHub style carries one signature, and the new secret makes it from now on: a receiver that does not know it yet refuses everything"
+  "GitHub style has room for one signature only, and the new secret makes it from now on: a receiver that does not know that secret yet refuses everything"
 
 const oldText = ({ secrets, sign, updatedAt: now }: RotatedEndpoint): string => {
   if (sign === "github") return ", which signs from now on"

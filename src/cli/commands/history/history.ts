@@ -189,8 +189,8 @@ export const history = Command.make(
     if (found === 0 && !json)
       yield* remark(
         query.event === undefined
-          ? "Nothing in the history is like that."
-          : "Nothing in the history is like that. An event is there once it is routed: `petrel status` tells whether some wait for that."
+          ? "Nothing in the history matches."
+          : "Nothing in the history matches. An event appears there once it is routed: `petrel status` says whether some still wait."
       )
   })
 ).pipe(

@@ -124,7 +124,7 @@ export const historyTotals = Command.make(
     const { json } = yield* petrel
     if ([by !== undefined, byEndpoint, byType].filter(Boolean).length > 1)
       return yield* refusal([
-        "--by, --by-endpoint and --by-type exclude each other: give one of them"
+        "--by, --by-endpoint and --by-type cannot be combined: give one of them"
       ])
     const grouping = byEndpoint ? "endpoint" : byType ? "type" : undefined
     if (grouping === undefined && limit !== undefined)
@@ -169,7 +169,7 @@ export const historyTotals = Command.make(
     const { keptSince, whole } = yield* showingProgress(work, () => read).pipe(
       Effect.provide(connected)
     )
-    if (isEmpty && !json) yield* remark("Nothing in the history is like that.")
+    if (isEmpty && !json) yield* remark("Nothing in the history matches.")
     else if (!json) yield* print(spreadLines(whole).join("\n"))
     if (keptSince !== undefined)
       yield* remark(

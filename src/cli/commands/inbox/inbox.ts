@@ -155,8 +155,8 @@ const show = Command.make(
         ...rows.flatMap(([name, value]) => labelled(name.padEnd(15), value, screenWidth())),
         "",
         body === undefined
-          ? "The body is dropped: nothing needs it any more."
-          : (text ?? `The body is ${bytesText(body.byteLength)} that are no text: see --json.`)
+          ? "The body was dropped, because nothing needs it any longer."
+          : (text ?? `The body is ${bytesText(body.byteLength)} that are not text: see --json.`)
       ].join("\n")
     )
   }, Effect.scoped)
@@ -204,7 +204,7 @@ const decideAbout = Effect.fnUntraced(function* (
   ) => Promise<boolean>
 ) {
   if (all === ids.length > 0)
-    return yield* refusal([all ? "ids and --all exclude each other" : "name ids, or say --all"])
+    return yield* refusal([all ? "ids and --all cannot be combined" : "name ids, or say --all"])
   if (!all && (source !== undefined || state !== undefined))
     return yield* refusal(["--state and --source belong to --all"])
   if (state !== undefined && !usualStates.includes(state))

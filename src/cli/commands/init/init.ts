@@ -99,12 +99,12 @@ const flags = {
     "intake-age",
     defaultTopology.intakeAge,
     minute,
-    "How long what came in through `petrel ingest` or an outbox is recognised when it comes again"
+    "How long repeats of webhooks and outbox rows are recognised"
   ),
   intakeBytes: size(
     "intake-bytes",
     "an eighth of --event-bytes",
-    "Storage for what came in; when it is full, what comes in is refused"
+    "Storage for what came in; when it is full, webhooks and outbox rows are refused"
   ),
   tenants: Flag.String("tenant-streams").pipe(
     Flag.withMetavar("TENANTS"),
@@ -176,7 +176,7 @@ const warnOfReplicas = Effect.fnUntraced(function* ({ replicas }: TopologyOption
   const { server } = yield* Broker
   if (replicas === 1 && server().cluster !== undefined)
     yield* Effect.logWarning(
-      "this broker is one of a cluster, and there is 1 copy of each stream, on one of its servers: while that server is down nothing is delivered, and if its disk is lost, so is what it holds; see --replicas"
+      "this broker belongs to a cluster, but each stream has 1 copy, on one of its servers: while that server is down nothing is delivered, and if its disk is lost, its data is lost; see --replicas"
     )
 })
 
@@ -195,7 +195,7 @@ const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: Topolo
   const retries = `${label} is tried for up to ${text(window)}`
   if (eventAge < window)
     yield* Effect.logWarning(
-      `events are kept for ${text(eventAge)}, and ${retries}: what is older can be neither audited nor replayed, though it is still delivered; see --event-age`
+      `events are kept for ${text(eventAge)}, and ${retries}: older events can be neither audited nor replayed, though they are still delivered; see --event-age`
     )
   if (historyAge < window)
     yield* Effect.logWarning(
@@ -215,17 +215,17 @@ const warnOfTenants = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   if (isConverted)
     yield* Effect.logWarning(
-      `${names.events} took what was published and is sourced from ${names.ownEvents} and the tenants' streams now: restart the workers, which find out only then that a source may bring an event twice`
+      `${names.events} now copies from ${names.ownEvents} and the tenants' streams instead of taking publishes itself: restart the workers, which learn only then that an event may be copied twice`
     )
   const { pending, unheard } = yield* unheardTenants
   const [first] = pending
   if (first !== undefined)
     yield* Effect.logWarning(
-      `the broker has yet to begin to copy from ${plural(pending.length, "tenant's stream", "tenants' streams")}, such as that of ${first}: it does so within a minute of its start; run this again then to see whether all are heard`
+      `the broker does not copy from ${plural(pending.length, "tenant's stream", "tenants' streams")} yet, such as that of ${first}: it begins within a minute of its start; then run this again to see whether it copies from all`
     )
   for (const tenant of unheard)
     yield* Effect.logWarning(
-      `nothing is heard of ${names.tenantEvents(tenant)}: let the account of ${tenant} export the stream "${names.subjects.tenantDeliver(tenant)}.>" and the service "$JS.FC.${names.tenantEvents(tenant)}.>", and import both here, as nats.conf shows`
+      `nothing is received from ${names.tenantEvents(tenant)}: let the account of ${tenant} export the stream "${names.subjects.tenantDeliver(tenant)}.>" and the service "$JS.FC.${names.tenantEvents(tenant)}.>", and import both here, as nats.conf shows`
     )
 })
 
@@ -242,7 +242,7 @@ const warnOfIntake = Effect.fnUntraced(function* ({
     )
   else if (partitions !== undefined && intake !== true)
     yield* Effect.logWarning(
-      `${names.events} is sourced from ${names.intake} now: restart the workers, which find out only then that a source may bring an event twice`
+      `${names.events} now copies from ${names.intake}: restart the workers, which learn only then that an event may be copied twice`
     )
 })
 
@@ -284,7 +284,7 @@ export const init = Command.make(
         ])
       if (options.intakeAge !== undefined && options.intakeAge > topology.eventAge)
         return yield* refusal([
-          `--intake-age (${durationText(Duration.millis(options.intakeAge))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))}): what came in is copied into the events, and from there it must not go first`
+          `--intake-age (${durationText(Duration.millis(options.intakeAge))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))}): what comes in is copied into the events, and must not be removed there first`
         ])
       if (topology.deadAge > topology.historyAge)
         return yield* refusal([

@@ -26,7 +26,7 @@ const roomText = (
 ): string => {
   const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)}, dead letters ${bytesText(deadBytes)} and what comes in ${bytesText(intakeBytes)}`
   const store = bytesText(2 * eventBytes)
-  if (eventBytes < first) return `${rooms}: the broker has no room to reserve more`
+  if (eventBytes < first) return `${rooms}: the broker cannot reserve more`
   return left === undefined
     ? `${rooms}: this is for a store of ${store} or more (max_file_store in the broker's configuration); a smaller one needs a smaller --event-bytes`
     : `${rooms}, of the ${bytesText(left)} that the account has left${replicas === 1 ? "" : " for each copy"}`

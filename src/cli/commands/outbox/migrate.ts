@@ -21,7 +21,7 @@ const migrateTable = Effect.fnUntraced(function* (session: Session, table: Table
   const before = versionIn(typeof row?.comment === "string" ? row.comment : null)
   if (typeof row?.oid === "string" && before === undefined)
     return yield* new Refused({
-      message: `there is a table ${plain(table)} that is no outbox of Petrel: choose another name with --table`
+      message: `there is a table ${plain(table)} that is not an outbox of Petrel: choose another name with --table`
     })
   if (before !== undefined && before > tableVersion)
     return yield* new Refused({

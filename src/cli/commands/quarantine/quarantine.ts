@@ -131,7 +131,7 @@ const choiceOf = (given: {
   if (all === isNarrowed)
     return refusal([
       all
-        ? "--all excludes numbers, --source and --reason: it means all of it"
+        ? "--all cannot be combined with numbers, --source or --reason: it selects everything"
         : "name them by their numbers, or say --source, --reason or --all"
     ])
   const read = readInput(QuarantineChoice, all ? { all } : choice)
@@ -218,7 +218,8 @@ const discard = Command.make(
     const asks = !yes && choice.number === undefined
     if (asks && (json || !(yield* canAsk)))
       return yield* new Refused({
-        message: "what is discarded does not come again: say --yes where nobody can be asked"
+        message:
+          "discarded requests do not come again: add --yes to discard them without a question"
       })
     yield* Effect.gen(function* () {
       const meant = asks ? yield* agreed(tenant, choice) : choice

@@ -66,7 +66,7 @@ export const misbehaviourProblems = ({
       ? ["`drop` closes the connection without an answer, so there is no `status` to send"]
       : []),
     ...(isPartial && status !== undefined && isSuccess(status)
-      ? [`\`status\` ${status} is no failure: leave it out, or take one such as 500`]
+      ? [`\`status\` ${status} is not a failure: leave it out, or take one such as 500`]
       : []),
     ...(retryAfter !== undefined &&
     (drop || !(isPartial || (status !== undefined && !isSuccess(status))))

@@ -63,7 +63,7 @@ const leftTexts = ({
   ...(before === 0 ? [] : [`${countText(before)} left out: sent by this replay before`]),
   ...(delivered === 0 ? [] : [`${countText(delivered)} left out: the endpoint has taken them`]),
   ...(underWay === 0 ? [] : [`${countText(underWay)} left out: on their way there already`]),
-  ...(unrouted === 0 ? [] : [`${countText(unrouted)} left out: workers are still to route them`])
+  ...(unrouted === 0 ? [] : [`${countText(unrouted)} left out: workers have yet to route them`])
 ]
 
 const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
@@ -89,9 +89,7 @@ const tellKept = Effect.fnUntraced(function* (request: ReplayRequest) {
   const kept = yield* eventsKeptSince(request)
   if (kept === undefined) return
   const since = localTime(kept, yield* Clock.currentTimeMillis)
-  yield* remark(
-    `events from before ${since} were kept no longer: those that are gone are not among these`
-  )
+  yield* remark(`events are kept since ${since} only: older ones are gone and not among these`)
 })
 
 const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
@@ -106,7 +104,7 @@ const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string)
 
 const brokenOff = (counts: RoundCounts, total: number, id: string): string => {
   const sent = counts.begun + counts.finished + counts.before
-  return `stopped after ${countText(sent)} of ${countText(total)}: run the same command again and replay ${id} goes on`
+  return `stopped after ${countText(sent)} of ${countText(total)}: run the same command again, and replay ${id} continues`
 }
 
 const doneText = (done: Replayed, label: string): string => {
@@ -114,7 +112,7 @@ const doneText = (done: Replayed, label: string): string => {
   return [
     replayed === 0
       ? `there is nothing to send to ${label}`
-      : `${eventsText(replayed)} sent to ${label} (replay ${id}): \`petrel history --endpoint ${label}\` shows what comes of ${replayed === 1 ? "it" : "them"}`,
+      : `${eventsText(replayed)} sent to ${label} (replay ${id}): \`petrel history --endpoint ${label}\` shows what becomes of ${replayed === 1 ? "it" : "them"}`,
     ...leftTexts(done),
     ...(gone === 0 ? [] : [`${countText(gone)} left out: too old and no longer kept`])
   ].join("\n")
@@ -143,7 +141,7 @@ export const replay = Command.make(
     types: typesFlag,
     since: givenTimeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
     until: givenTimeFlag("until", "Up to then, in the same form (default: now)"),
-    skipped: isSet("skipped", "Only events that it was not sent because it was disabled"),
+    skipped: isSet("skipped", "Only events that were skipped because it was disabled"),
     onlyMissing: isSet(
       "only-missing",
       "Leave out events that it has taken or that are on their way there"

@@ -217,7 +217,7 @@ const removals = {
   rate: "As many requests as come",
   apiKey: "Without credentials for the provider's API",
   apiUrl: "Back to the provider's own",
-  reconcile: "No reconciliation by schedule any more",
+  reconcile: "No scheduled reconciliations",
   reconcileTypes: "All of the provider's types",
   alertAbove: "Back to 0"
 } satisfies Record<keyof SourcePatch, string>
@@ -241,7 +241,7 @@ const set = Command.make(
     })
     if (Object.keys(patch).length === 0)
       return yield* refusal([
-        "nothing is to be changed: say what, such as --rate 200/s; see `petrel source set --help`"
+        "nothing to change: name a setting, such as --rate 200/s; see `petrel source set --help`"
       ])
     const changed = yield* setSource(name, patch, by).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
@@ -304,7 +304,7 @@ const rotate = Command.make(
   Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
     const secret = yield* givenSecret(flags)
     if (secret === undefined)
-      return yield* refusal(["say the new secret, which the provider makes: --secret-file FILE"])
+      return yield* refusal(["give the new secret, which the provider makes: --secret-file FILE"])
     const rotated = yield* rotateSource(name, { secret, keepOld }, by).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
       Effect.provide(connected)
@@ -322,7 +322,7 @@ const remove = Command.make(
   { name: sourceArgument, by: byFlag },
   Effect.fnUntraced(function* ({ by, name }) {
     const removed = yield* Effect.provide(removeSource(name, by), connected)
-    yield* report(removed, `${sourceLabel(name)} is removed: what comes from now on is refused`)
+    yield* report(removed, `${sourceLabel(name)} is removed: further requests are refused`)
   })
 ).pipe(
   Command.withDescription("Remove a source: requests of its provider are refused from then on")

@@ -197,7 +197,7 @@ describe("petrel dead show", () => {
           bodyBase64: Buffer.of(0, 255, 254).toString("base64")
         })
         assert.match(nth(missing.err, 0), /^petrel: there is no dead letter 9: /)
-        assert.match(nth(both.err, 0), /--raw and --json exclude each other/)
+        assert.match(nth(both.err, 0), /--raw and --json cannot be combined/)
       })
     )
   })

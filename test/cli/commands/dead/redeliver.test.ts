@@ -48,7 +48,7 @@ describe("petrel dead redeliver", () => {
         ])
         const { out } = yield* run("dead", "redeliver", ...place.flags, "--all")
         assert.deepStrictEqual(out, [
-          "3 dead letters sent again: `petrel dead list` shows what comes of them",
+          "3 dead letters sent again: `petrel dead list` shows what becomes of them",
           waits
         ])
       })
@@ -79,7 +79,7 @@ describe("petrel dead redeliver", () => {
         )
         for (const [index, pattern] of [
           /say which dead letters to send again: .*nothing was done$/,
-          /--all and flags that narrow it exclude each other$/,
+          /--all and flags that narrow it cannot be combined$/,
           /there is no dead letter 7: /,
           /--id "x" must be the number of a dead letter/,
           /--status "999" must be an HTTP status/,
@@ -256,7 +256,7 @@ describe("petrel dead discard", () => {
 
         const unasked = yield* discard("--all")
         assert.strictEqual(unasked.code, 1)
-        assert.match(unasked.err.join("\n"), /say --yes where nobody can be asked/)
+        assert.match(unasked.err.join("\n"), /add --yes to discard them without a question/)
         assert.lengthOf(yield* deadLetters, 3)
 
         const done = yield* discard("--all", "--yes", "--by", "ana")

@@ -61,7 +61,7 @@ describe("sending one thing again", () => {
         yield* worker()
         yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one" })
         yield* facts.count("delivered", 1)
-        assert.match((yield* resend("acme.none.hook")).says, /the history tells of no delivery/)
+        assert.match((yield* resend("acme.none.hook")).says, /the history has no delivery/)
         assert.match((yield* resend("none")).says, /must be <event id>\.<endpoint id>/)
         yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "by hand", "cli")
         const disabled = yield* resend("acme.one.hook")
@@ -100,7 +100,7 @@ describe("sending one thing again", () => {
         const none = yield* replay("--event", "acme.9")
         assert.match(
           nth(none.err, 0),
-          /^petrel: there is no event acme\.9 of acme, or it is not kept/
+          /^petrel: there is no event acme\.9 of acme, or it is no longer kept/
         )
         assert.lengthOf(late.requests, 1)
       })

@@ -73,7 +73,7 @@ describe("petrel delivery show", () => {
         assert.strictEqual(nth(reasonsFor(parse(nth(alone.out, 0)).rounds), 0), "no-worker")
         const unknown = yield* run("delivery", "show", "acme.43.late", ...flags)
         assert.strictEqual(unknown.code, 1)
-        assert.match(nth(unknown.err, 0), /tells of no delivery acme\.43\.late/)
+        assert.match(nth(unknown.err, 0), /has no delivery acme\.43\.late/)
         yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme.43" })
         const stored = yield* run("delivery", "show", "acme.43.late", ...flags)
         assert.strictEqual(stored.code, 1)

@@ -263,7 +263,7 @@ describe("petrel dev", () => {
       yield* again.until((out) => out.some((line) => line.includes("petrel publish")))
       assert.include(
         again.err,
-        "Warning: stream PETREL_DEAD was missing, and was made again: the dead letters are lost; the history still tells of each"
+        "Warning: stream PETREL_DEAD was missing, and was made again: the dead letters are lost; the history still names each"
       )
 
       yield* Effect.promise(() =>

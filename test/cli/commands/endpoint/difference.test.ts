@@ -44,6 +44,6 @@ describe("what differs between two configurations", () => {
   })
 
   it("is said to be nothing that is told where nothing differs", () => {
-    assert.match(differenceTexts([], now)[0] ?? "", /^nothing but what the history does not tell/)
+    assert.match(differenceTexts([], now)[0] ?? "", /^only values that the history does not keep/)
   })
 })

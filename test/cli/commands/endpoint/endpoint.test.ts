@@ -115,7 +115,7 @@ describe("petrel endpoint", () => {
         const set = yield* petrel("set", "acme/hook", "--max-in-flight", "3", "--no-timeout")
         assert.deepStrictEqual(set.out, ["acme/hook is changed: max-in-flight, timeout"])
         const same = yield* petrel("set", "acme/hook", "--max-in-flight", "3")
-        assert.match(nth(same.out, 0), /^acme\/hook is as it was/)
+        assert.match(nth(same.out, 0), /^acme\/hook is unchanged/)
 
         const rotated = yield* petrel("rotate", "acme/hook", "--json", "--keep-old", "1h")
         const fresh = parse(nth(rotated.out, 0))
@@ -163,7 +163,7 @@ describe("petrel endpoint", () => {
         const gone = yield* petrel("show", "acme/hook")
         assert.strictEqual(
           nth(gone.err, 0),
-          "petrel: there is no endpoint acme/hook: `petrel endpoint list` shows those there are"
+          "petrel: there is no endpoint acme/hook: `petrel endpoint list` shows those that exist"
         )
         assert.strictEqual(gone.code, 1)
       })
@@ -220,7 +220,7 @@ describe("petrel endpoint", () => {
         )
         assert.strictEqual(
           nth(both.err, 0),
-          'petrel: --metadata and --no-metadata of "plan" exclude each other'
+          'petrel: --metadata and --no-metadata of "plan" cannot be combined'
         )
         const unknown = yield* petrel("set", "acme/a", "--no-metadata", "constructor")
         assert.strictEqual(
@@ -322,7 +322,7 @@ describe("petrel endpoint", () => {
         assert.strictEqual(enabled.code, 1)
         assert.strictEqual(
           nth(enabled.err, 0),
-          "petrel: acme/hook is suspended, not disabled: `petrel endpoint resume acme/hook` lets its events go on"
+          "petrel: acme/hook is suspended, not disabled: `petrel endpoint resume acme/hook` sends its deliveries"
         )
         yield* petrel("resume", "acme/hook")
         const { facts } = yield* Effect.tap(history, ({ until }) =>
@@ -379,7 +379,7 @@ describe("petrel endpoint", () => {
         )
         assert.strictEqual(
           nth(both.err, 0),
-          'petrel: --retry-for and --no-retry-for of "a" exclude each other'
+          'petrel: --retry-for and --no-retry-for of "a" cannot be combined'
         )
         const same = yield* petrel("set", "acme/hook", "--type-header", "X-Id")
         assert.strictEqual(
@@ -429,7 +429,7 @@ describe("petrel endpoint", () => {
         yield* endpoint({ sign: "github", secrets: [{ value: "long-enough", createdAt: 1 }] })
         const { err, out } = yield* run("endpoint", "rotate", "acme/hook", ...flags)
         assert.match(nth(out, 0), /^acme\/hook has a new secret, which signs from now on$/)
-        assert.match(nth(err, 0), /carries one signature/)
+        assert.match(nth(err, 0), /room for one signature only/)
       })
     )
   })

@@ -77,7 +77,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
           "T  revision 4  changed by bo",
           "  timeout 15 seconds → the policy's",
           "T  revision 5  changed by bo",
-          "  nothing but what the history does not tell: values of secrets and headers",
+          "  only values that the history does not keep: those of secrets and headers",
           "T  revision 6  changed by cy",
           "  secret rotated, the old one dropped",
           "T  revision 7  changed by cy",
@@ -237,9 +237,9 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
         assert.match(nth(never.err, 0), /there is no endpoint acme\/other/)
         assert.deepStrictEqual(
           [nothing.code, ...nothing.out],
-          [0, "nothing to compare of acme/other: no change of it is told"]
+          [0, "nothing to compare of acme/other: the history has no change of it"]
         )
-        assert.match(nth(both.err, 0), /--history and --reveal exclude each other/)
+        assert.match(nth(both.err, 0), /--history and --reveal cannot be combined/)
       })
     )
   })

@@ -72,7 +72,7 @@ describe("petrel endpoint recover", () => {
           assert.match(newest.said, /; 3 dead letters sent again: /)
           assert.include(
             newest.said,
-            "3 left alone: a newer dead letter of the same delivery stands for each"
+            "3 left alone: a newer dead letter of the same delivery is sent instead of each"
           )
           yield* facts.count("delivered", 6)
         })

@@ -96,7 +96,7 @@ describe("secrets of an endpoint", () => {
       [["--secret-file", file("empty", "\n")], `there is no secret in ${join(directory, "empty")}`],
       [
         ["--secret", "-", "--secret-file", missing],
-        "--secret and --secret-file exclude each other"
+        "--secret and --secret-file cannot be combined"
       ],
       [
         ["--secret-file", lines],

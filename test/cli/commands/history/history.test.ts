@@ -71,7 +71,7 @@ describe("petrel history", () => {
           code: 0,
           out: [],
           err: [
-            "Nothing in the history is like that. An event is there once it is routed: `petrel status` tells whether some wait for that."
+            "Nothing in the history matches. An event appears there once it is routed: `petrel status` says whether some still wait."
           ]
         })
       })

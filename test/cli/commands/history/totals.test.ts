@@ -108,7 +108,7 @@ describe("petrel history totals", () => {
         ])
         const day = `${begins.slice(0, 10)}T00:00:00.000Z`
         assert.deepStrictEqual(parse(nth(days.out, 0)), { begins: day, by: "day", ...ofAcme })
-        assert.deepStrictEqual([none.out, none.err], [[], ["Nothing in the history is like that."]])
+        assert.deepStrictEqual([none.out, none.err], [[], ["Nothing in the history matches."]])
         assert.strictEqual(wrong.code, 2)
         assert.match(wrong.err.join("\n"), /must be one of hour, day/)
       })
@@ -168,7 +168,7 @@ describe("petrel history totals", () => {
           ofGlobex.out.map((line) => parse(line).name),
           ["globex/hook", "globex/off", "globex/other"]
         )
-        assert.match(nth(both.err, 0), /--by, --by-endpoint and --by-type exclude each other/)
+        assert.match(nth(both.err, 0), /--by, --by-endpoint and --by-type cannot be combined/)
         assert.match(nth(limited.err, 0), /--limit needs --by-endpoint or --by-type/)
       })
     )
@@ -226,7 +226,7 @@ describe("petrel history totals", () => {
             )
           assert.deepStrictEqual(sums(before.out), [4, 5])
           assert.deepStrictEqual(sums(after.out), [0, 1])
-          assert.match(after.err.join("\n"), /skipped records that are no facts in .*: 1/)
+          assert.match(after.err.join("\n"), /skipped records that are not facts in .*: 1/)
         })
       )
     }

@@ -166,7 +166,10 @@ describe("petrel receive", () => {
     Effect.gen(function* () {
       const said = (...args: ReadonlyArray<string>) =>
         Effect.map(run("receive", ...args), ({ code, err }) => `${code} ${err.join(" ")}`)
-      assert.match(yield* said("--fail", "2", "--status", "200"), /^2 .*--status 200 is no failure/)
+      assert.match(
+        yield* said("--fail", "2", "--status", "200"),
+        /^2 .*--status 200 is not a failure/
+      )
       assert.match(yield* said("--drop", "--status", "500"), /--drop closes the connection/)
       assert.match(yield* said("--retry-after", "3"), /--retry-after goes with answers that fail/)
       assert.match(yield* said("--secret", "x"), /--secret must be a secret/)
