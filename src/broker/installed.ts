@@ -184,7 +184,7 @@ export const readInstallation = Effect.gen(function* () {
   if (all.has(names.restoring))
     return yield* new TopologyError({
       message:
-        "a backup is being restored to this broker, or was until that was interrupted: run `petrel restore` again where no other one runs"
+        "a backup is being restored to this broker, or a restore was interrupted: if none is running, run `petrel restore` again"
     })
   const begun = Math.max(-1, ...[...all].map((name) => names.partitionIn(name) ?? -1)) + 1
   let inRow = 0
@@ -295,7 +295,7 @@ export const readLayout = Effect.gen(function* () {
   yield* refuseOlderFormat
   if (missing.length > 0)
     return yield* new TopologyError({
-      message: `${someOf(missing)} ${missing.length === 1 ? "is" : "are"} missing on the broker: run \`petrel init\`, which makes again what is missing and says what may be lost with it`
+      message: `${someOf(missing)} ${missing.length === 1 ? "is" : "are"} missing on the broker: run \`petrel init\`, which makes again what is missing and says what may be lost`
     })
   if (record.partitions === undefined)
     return yield* new TopologyError({

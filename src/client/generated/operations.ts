@@ -797,7 +797,7 @@ export interface Operations {
       readonly ifMatch?: string | number | undefined
     }): Promise<ChangedEndpoint>
     /**
-     * Remove an endpoint; what waits for it becomes dead letters
+     * Remove an endpoint; its waiting deliveries become dead letters
      *
      * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
@@ -825,7 +825,7 @@ export interface Operations {
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
-     * Take an endpoint out of service; what waits becomes dead letters
+     * Take an endpoint out of service; its waiting deliveries become dead letters
      *
      * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */

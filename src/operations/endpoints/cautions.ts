@@ -21,13 +21,13 @@ export const shortPolicy = (policy: RetryPolicy): string | undefined => {
   const { maxAttempts, window } = policy
   const windowMs = Duration.toMillis(window)
   if (windowMs < fewHoursMs)
-    return `gives up after ${spanText(windowMs)}: what is down for longer loses events to the dead letters`
+    return `gives up after ${spanText(windowMs)}: if the receiver is down for longer, its events become dead letters`
   const takesMs = totalTime(policy)
   // Fewer delays: the window ends the round.
   if (takesMs >= fewHoursMs || ladder(policy).length < maxAttempts - 1) return undefined
   const attempts =
     maxAttempts === 1 ? "a single attempt" : `${maxAttempts} attempts within ${spanText(takesMs)}`
-  return `makes ${attempts}: what fails for longer is dead-lettered, unless the circuit opens before`
+  return `makes ${attempts}: deliveries that fail for longer are dead-lettered, unless the circuit opens first`
 }
 
 const shortTimeout = 10_000
@@ -68,7 +68,7 @@ const plainTextCaution = ({ headers, url }: Endpoint): string | undefined => {
   ]
   return exposed.length === 0
     ? undefined
-    : `the URL is http: whoever is on the way can read ${exposed.join(" and ")}; use https where that is a credential`
+    : `the URL is http: anyone on the network path can read ${exposed.join(" and ")}; use https if that is a credential`
 }
 
 const shortTimeoutCaution = (timeout: Duration.Duration | undefined, whose: string) =>

@@ -212,7 +212,7 @@ const patch = operation("patch", "PATCH", one, {
 
 const remove = operation("remove", "DELETE", one, {
   scope: "endpoints:write",
-  summary: "Remove an endpoint; what waits for it becomes dead letters",
+  summary: "Remove an endpoint; its waiting deliveries become dead letters",
   params: name,
   headers: ifMatch,
   output: RemovedEndpoint.annotate({ identifier: "RemovedEndpoint" }),
@@ -245,7 +245,7 @@ const enable = operation("enable", "POST", `${one}/enable`, {
 
 const disable = operation("disable", "POST", `${one}/disable`, {
   scope: "endpoints:write",
-  summary: "Take an endpoint out of service; what waits becomes dead letters",
+  summary: "Take an endpoint out of service; its waiting deliveries become dead letters",
   ...state,
   payload: [ReasonBody, Schema.Null],
   within: ({ params }) => params.id,

@@ -219,7 +219,7 @@ const refuseWorkers = Effect.gen(function* () {
   if (present.length === 0) return
   return yield* invalid(
     "",
-    `a worker knows the health of its endpoints itself and would write over what is stored: stop ${present.map(({ id }) => id).join(", ")} first, or look with \`dryRun\``
+    `a running worker would overwrite the result with the health that it has in memory: stop ${present.map(({ id }) => id).join(", ")} first, or look with \`dryRun\``
   )
 })
 

@@ -24,7 +24,7 @@ describe("petrel presets", () => {
         "  time-out  15 s",
         "  waits     5 s (jitter: equal)",
         "  in all    5 s",
-        "  beware    it gives up after 1 min: what is down for longer loses events to the dead letters",
+        "  beware    it gives up after 1 min: if the receiver is down for longer, its events become dead letters",
         "",
         `${" ".repeat(40)}1 s`,
         `  wait 1  2.5 s to 5 s  ${"█".repeat(37)}${"░".repeat(16)}  #2 after 2.5 s to 5 s`,

@@ -40,7 +40,7 @@ describe("cautions", () => {
   it("name what http shows to whoever is on the way", () => {
     const headers = { authorization: "Bearer x" }
     assert.deepStrictEqual(of({ url: "http://hooks.example.com/?token=t", headers }), [
-      "the URL is http: whoever is on the way can read the URL's query and the header authorization; use https where that is a credential"
+      "the URL is http: anyone on the network path can read the URL's query and the header authorization; use https if that is a credential"
     ])
     assert.deepStrictEqual(of({ url: "http://hooks.example.com/", headers: {} }), [])
     assert.deepStrictEqual(of({ url: "https://hooks.example.com/?token=t", headers }), [])
@@ -78,9 +78,10 @@ describe("cautions", () => {
   it("warn of a policy that gives up within a few hours, by its window or its attempts", () => {
     const long = { timeout: Duration.seconds(10) }
     const cases = {
-      slack: "gives up after 30 min: what is down for longer loses events to the dead letters",
+      slack:
+        "gives up after 30 min: if the receiver is down for longer, its events become dead letters",
       "doubling-1s":
-        "makes 10 attempts within 8 min 31 s: what fails for longer is dead-lettered, unless the circuit opens before"
+        "makes 10 attempts within 8 min 31 s: deliveries that fail for longer are dead-lettered, unless the circuit opens first"
     }
     for (const [retry, said] of Object.entries(cases)) {
       assert.deepStrictEqual(of({ ...long, retry }), [`the retry policy ${said}`])

@@ -201,7 +201,9 @@ const endText = ({ count, isSending }: Waiting, when = ""): string =>
 const removalText = (waiting: Waiting): string => {
   if (waiting.count > 0)
     return `; ${deliveriesText(waiting)} that waited for it ${endText(waiting)}`
-  return waiting.isLeast ? "; what waits for it ends as dead letters" : "; nothing waited for it"
+  return waiting.isLeast
+    ? "; its waiting deliveries end as dead letters"
+    : "; nothing waited for it"
 }
 
 /**

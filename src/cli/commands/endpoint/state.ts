@@ -88,7 +88,7 @@ export const disable = Command.make(
     const after = yield* disableEndpoint(name, { reason }, by).pipe(Effect.provide(connected))
     yield* reportState(
       after,
-      () => "is disabled: it gets no events, and what waits for it ends as dead letters",
+      () => "is disabled: it gets no events, and its waiting deliveries end as dead letters",
       (state) => `is so already: ${state}`
     )
   })
