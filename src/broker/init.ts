@@ -252,7 +252,7 @@ const warnOfDropped = Effect.fnUntraced(function* (tenants: ReadonlyArray<string
   if (dropped.length === 0) return
   const what = dropped.join(", ")
   yield* Effect.logWarning(
-    `the ${dropped.length === 1 ? "stream" : "streams"} of ${what} ${dropped.length === 1 ? "was" : "were"} taken out of the sources of the event stream: what is published there is not delivered any more, and the status does not say so from now on. If that is wrong, run \`petrel init --tenant-streams ${dropped.join(",")}\``
+    `the ${dropped.length === 1 ? "stream" : "streams"} of ${what} ${dropped.length === 1 ? "was" : "were"} taken out of the sources of the event stream: events that are published there are no longer delivered, and from now on the status does not say so. If this is wrong, run \`petrel init --tenant-streams ${dropped.join(",")}\``
   )
 })
 
@@ -360,7 +360,7 @@ const ensureTenantStream = Effect.fnUntraced(function* (
   const info = yield* ifFound(look, streamNotFound)
   if (info?.config.sealed !== true) return yield* ensureStream(stream, 0, jsm)
   yield* Effect.logWarning(
-    `the stream of ${tenant} stays as it is: somebody sealed it, so that it refuses the tenant's events, and the broker does not undo that. Once its events are delivered, remove it (\`nats stream rm ${stream.name}\` in the account of ${tenant}) and run \`petrel init\` again`
+    `the stream of ${tenant} stays as it is: it was sealed, so it refuses the tenant's events, and the broker cannot undo this. Once its events are delivered, remove it (\`nats stream rm ${stream.name}\` in the account of ${tenant}) and run \`petrel init\` again`
   )
   return { what, change: "unchanged", fields: [] } satisfies Change
 })

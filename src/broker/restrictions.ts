@@ -1,6 +1,10 @@
-import type { ConsumerInfo } from "@nats-io/jetstream"
+import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
+import type { Names } from "../domain/names.ts"
 import type { WantedConsumer } from "./consumers.ts"
+import type { LayoutRecord } from "./installed.ts"
+import { tenantsWithoutSource } from "./tenant-streams.ts"
 import type { WantedStream } from "./topology.ts"
+import { defaultTopology, isClosed, tenantStream, wanted } from "./topology.ts"
 
 /*
  * What somebody has changed with another tool, so that a stream loses something, or a consumer holds
@@ -31,7 +35,7 @@ export const lastingRestrictionsOf = (
  * What a tenant may refuse in its own stream, from which Petrel removes nothing. Where it is sealed,
  * its events are refused.
  */
-export const tenantsOwn = { deny_delete: true, deny_purge: true } as const
+const tenantsOwn = { deny_delete: true, deny_purge: true } as const
 
 /** Fields of a stream whose other value drops, refuses or hides something. */
 const exact = ["discard", "retention", "republish", "allow_direct"] as const
@@ -74,3 +78,56 @@ export const restrictionsOfConsumer = (
   ...((config.filter_subjects ?? []).length === 0 ? [] : ["filter_subjects"]),
   ...((config.max_deliver ?? -1) > 0 ? ["max_deliver"] : [])
 ]
+
+/** A stream that loses or refuses something, as it was changed with another tool. */
+export interface RestrictedStream {
+  readonly name: string
+  readonly fields: ReadonlyArray<string>
+  /** Tenants from whose streams it no longer copies. */
+  readonly tenants?: ReadonlyArray<string>
+}
+
+/** Returns the streams that differ from what `petrel init` makes so that they lose something. */
+export const restrictedAmong = (
+  names: Names,
+  streams: ReadonlyArray<{ readonly name: string; readonly info: StreamInfo | undefined }>,
+  { change, settings }: LayoutRecord,
+  partitions: number,
+  { max_payload = 0 }: { readonly max_payload?: number }
+): ReadonlyArray<RestrictedStream> => {
+  if (settings === undefined || change !== undefined) return []
+  const byName = new Map(streams.map(({ info, name }) => [name, info?.config]))
+  // A size is a setting, which may be changed with any tool.
+  const size = (name: string) => byName.get(name)?.max_bytes ?? -1
+  const sizes = {
+    eventBytes: size(names.events),
+    historyBytes: size(names.history),
+    intakeBytes: size(names.intake)
+  }
+  const options = { ...defaultTopology, ...settings, ...sizes, partitions }
+  // Init does not take them in again: who removes a tenant takes its stream out, too.
+  const dropped = tenantsWithoutSource(names, byName.get(names.events), settings.tenants)
+  const isDropped = ({ name }: { readonly name: string }) =>
+    dropped.some((tenant) => names.tenantEvents(tenant) === name)
+  const all = [
+    ...wanted(names, options, max_payload).map(({ stream }) => ({
+      ...stream,
+      ...(stream.sources === undefined
+        ? {}
+        : { sources: stream.sources.filter((source) => !isDropped(source)) })
+    })),
+    ...options.tenants.map((tenant) => ({
+      ...tenantStream(names, tenant, options, max_payload),
+      ...tenantsOwn
+    }))
+  ]
+  return all.flatMap((stream) => {
+    const config = byName.get(stream.name)
+    const fields =
+      config === undefined || isClosed(stream.name, config.subjects)
+        ? []
+        : [...lastingRestrictionsOf(config, stream), ...restrictionsOfStream(config, stream)]
+    const tenants = stream.name === names.events ? dropped : []
+    return fields.length + tenants.length === 0 ? [] : [{ name: stream.name, fields, tenants }]
+  })
+}

@@ -123,7 +123,7 @@ describe("tenants with streams of their own", () => {
         yield* inAcme((jsm) => jsm.streams.update(name, { max_msgs_per_subject: 1 }))
         assert.include(
           yield* problemOf("stream-changed"),
-          `${name} with another tool (max_msgs_per`
+          `${name} was changed with another tool (max_msgs_per`
         )
         const changed = yield* init(withTenants)
         assert.deepInclude(changed, {
@@ -138,7 +138,7 @@ describe("tenants with streams of their own", () => {
         yield* ask("change", () => jsm.streams.update(names.events, window))
         assert.include(
           yield* problemOf("stream-changed"),
-          `${names.events} with another tool (dupl`
+          `${names.events} was changed with another tool (dupl`
         )
         // Sealed, it refuses its tenant's events, and keeps nothing else from being changed.
         yield* inAcme((jsm) => jsm.streams.update(name, sealing))

@@ -5,13 +5,9 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer } from "../../broker/consumers.ts"
-import { type LayoutRecord, readInstallation, TopologyError } from "../../broker/installed.ts"
+import { readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
-import {
-  lastingRestrictionsOf,
-  restrictionsOfStream,
-  tenantsOwn
-} from "../../broker/restrictions.ts"
+import { type RestrictedStream, restrictedAmong } from "../../broker/restrictions.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/record.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
@@ -24,14 +20,7 @@ import {
   surveyEvents,
   surveyOf
 } from "../../broker/survey-streams.ts"
-import { tenantsWithoutSource } from "../../broker/tenant-streams.ts"
-import {
-  defaultTopology,
-  isClosed,
-  isOfAccess,
-  tenantStream,
-  wanted
-} from "../../broker/topology.ts"
+import { isOfAccess } from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
@@ -86,12 +75,7 @@ export interface Survey {
   readonly account: typeof Filled.Type
   readonly streams: ReadonlyArray<StreamSurvey>
   /** Streams that drop or refuse what they should keep, as somebody has changed them. */
-  readonly restricted?: ReadonlyArray<{
-    readonly name: string
-    readonly fields: ReadonlyArray<string>
-    /** Tenants from whose streams it does not copy any more. */
-    readonly tenants?: ReadonlyArray<string>
-  }>
+  readonly restricted?: ReadonlyArray<RestrictedStream>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
   /** What the broker's servers say of themselves, where their monitoring ports are known. */
@@ -194,51 +178,6 @@ const tenantStreamsOf = (
     ...streams.map((info) => surveyOf(info.config.name, info, false)),
     ...missing.map((name) => surveyOf(name, undefined, true))
   ].filter(({ name }) => names.tenantOf(name) !== undefined)
-
-/** Returns the streams that differ from what `petrel init` makes so that they lose something. */
-const restrictedAmong = (
-  names: Names,
-  streams: ReadonlyArray<StreamSurvey>,
-  { change, settings }: LayoutRecord,
-  partitions: number,
-  { max_payload = 0 }: { readonly max_payload?: number }
-) => {
-  if (settings === undefined || change !== undefined) return []
-  const byName = new Map(streams.map(({ info, name }) => [name, info?.config]))
-  // A size is a setting, which may be changed with any tool.
-  const size = (name: string) => byName.get(name)?.max_bytes ?? -1
-  const sizes = {
-    eventBytes: size(names.events),
-    historyBytes: size(names.history),
-    intakeBytes: size(names.intake)
-  }
-  const options = { ...defaultTopology, ...settings, ...sizes, partitions }
-  // Init does not take them in again: who removes a tenant takes its stream out, too.
-  const dropped = tenantsWithoutSource(names, byName.get(names.events), settings.tenants)
-  const isDropped = ({ name }: { readonly name: string }) =>
-    dropped.some((tenant) => names.tenantEvents(tenant) === name)
-  const all = [
-    ...wanted(names, options, max_payload).map(({ stream }) => ({
-      ...stream,
-      ...(stream.sources === undefined
-        ? {}
-        : { sources: stream.sources.filter((source) => !isDropped(source)) })
-    })),
-    ...options.tenants.map((tenant) => ({
-      ...tenantStream(names, tenant, options, max_payload),
-      ...tenantsOwn
-    }))
-  ]
-  return all.flatMap((stream) => {
-    const config = byName.get(stream.name)
-    const fields =
-      config === undefined || isClosed(stream.name, config.subjects)
-        ? []
-        : [...lastingRestrictionsOf(config, stream), ...restrictionsOfStream(config, stream)]
-    const tenants = stream.name === names.events ? dropped : []
-    return fields.length + tenants.length === 0 ? [] : [{ name: stream.name, fields, tenants }]
-  })
-}
 
 /** Returns when the round of the first of some references began; 0 where there is none. */
 const firstBegun = ({ header, subject }: StoredMsg): number =>

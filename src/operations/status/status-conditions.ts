@@ -52,7 +52,7 @@ const aboutLayout = ({ lacksLayout }: Survey): ReadonlyArray<Condition> =>
   conditionIf(
     lacksLayout === true,
     "layout-missing",
-    "somebody removed the record of the layout from the bucket of workers, so that no worker can start: run `petrel init`, which writes it again"
+    "the record of the layout was removed from the bucket of workers, so no worker can start: run `petrel init`, which writes it again"
   )
 
 /** They are closed while a restore makes them, or `petrel init` moves their subjects to another. */
@@ -100,7 +100,7 @@ const aboutRestricted = ({
     ...conditionIf(
       dropped.length > 0,
       "stream-changed",
-      `somebody took the ${dropped.length === 1 ? "stream" : "streams"} of ${namesText(dropped)} out of the sources of the event stream, so that what is published there is acknowledged and not delivered: \`petrel init --tenant-streams ${dropped.join(",")}\` takes ${dropped.length === 1 ? "it" : "them"} in again; where ${dropped.length === 1 ? "that tenant is" : "those tenants are"} to be removed, \`petrel init\` notes it`
+      `the ${dropped.length === 1 ? "stream" : "streams"} of ${namesText(dropped)} ${dropped.length === 1 ? "was" : "were"} taken out of the sources of the event stream, so events that are published there are acknowledged and not delivered: \`petrel init --tenant-streams ${dropped.join(",")}\` takes ${dropped.length === 1 ? "it" : "them"} in again; where ${dropped.length === 1 ? "that tenant is" : "those tenants are"} to be removed, \`petrel init\` notes it`
     ),
     ...conditionIf(
       sealed.length > 0,
