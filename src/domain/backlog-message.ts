@@ -38,7 +38,7 @@ export const originStreams = (
 const entriesHeader = "petrel-entries"
 const storedHeader = "petrel-stored"
 const ownerHeader = "petrel-owner"
-const replacesHeader = "petrel-replaces"
+export const replacesHeader = "petrel-replaces"
 
 /** What a message of a backlog says besides its deliveries. */
 export interface BacklogLabel {

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -396,6 +397,151 @@ describe("a backup", () => {
         const last = hook.requests.slice(events)
         assert.lengthOf(last, events)
         for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "has what is written again at the end of a backlog while that is copied",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        const target = { tenant: "acme", endpoint: "hook" }
+        yield* endpoint({ url: hook.url, retry: quickRetry({ window: "1 hour" }) })
+        const directory = yield* folder
+        const { names, publish: store, streamInfo } = yield* Broker
+        const facts = yield* history
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        const filler = names.subjects.backlog(0, "acme", "filler")
+        const numberIn = (subject: string) =>
+          Effect.map(
+            streamInfo("look", names.backlog(0), { subjects_filter: subject }),
+            ({ state }) => state.subjects?.[subject] ?? 0
+          )
+        const messages = numberIn(names.subjects.backlog(0, "acme", "hook"))
+        let published = 0
+        /** Publishes events that come one by one, until their messages are written again as one. */
+        const untilFolded = Effect.fnUntraced(function* (most: number) {
+          for (let last = yield* messages, now = last; now >= last && published < most; ) {
+            yield* publish("invoice.paid", String(++published))
+            yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === published)
+            yield* Effect.sleep("50 millis")
+            last = now
+            now = yield* messages
+          }
+        })
+        let stream = ""
+        let isFolded = false
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            // More than the broker sends before it waits: it has not come to the end of the backlog.
+            for (let index = 0; index < 96; index++)
+              yield* store(filler, randomBytes(250_000), [["Nats-Msg-Id", `${index}`]])
+            yield* worker()
+            yield* pauseEndpoint(target, undefined, "a test")
+            yield* untilFolded(3)
+            yield* facts.planned(3)
+            const directly = untilFolded(40).pipe(
+              Effect.provide(Layer.merge(here, known)),
+              Effect.orDie
+            )
+            yield* backUp({
+              directory: join(directory, "copy"),
+              version: "0.0.0",
+              tell: (step) =>
+                Effect.sync(() => {
+                  if (step.event === "copying") stream = step.stream
+                }),
+              copied: async () => {
+                if (isFolded || !stream.endsWith("BACKLOG_0")) return
+                isFolded = true
+                await Effect.runPromise(directly)
+              }
+            })
+          })
+        )
+        assert.isTrue(isFolded)
+        assert.isBelow(yield* messages, published)
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const { mended } = yield* restored(join(directory, "copy"))
+            yield* Effect.flatMap(Broker, (broker) =>
+              broker.purge("forget the filler", names.backlog(0), { filter: filler, seq: 97 })
+            )
+            const before = yield* problems
+            assert.deepStrictEqual(before.list, [])
+            assert.strictEqual(before.tally.pending, published)
+            assert.strictEqual(mended?.moved, published)
+            const { backlog } = yield* countWaiting("acme", "hook")
+            assert.strictEqual(backlog, published)
+            yield* resumeEndpoint(target, "a test")
+            yield* worker()
+            yield* quiet
+            const after = yield* problems
+            assert.deepStrictEqual(after.list, [])
+            assert.strictEqual(after.tally.delivered, published)
+          })
+        )
+        assert.strictEqual(hook.requests.length, published)
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "is made while deliveries move from a queue to a backlog all the time",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        const target = { tenant: "acme", endpoint: "hook" }
+        yield* endpoint({ url: hook.url, retry: quickRetry({ window: "1 hour" }) })
+        const directory = yield* folder
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        let published = 0
+        let stream = ""
+        const spilled = Effect.gen(function* () {
+          yield* Effect.repeat(publish("invoice.paid"), { times: 4 })
+          published += 5
+          yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === published)
+        }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* workersApart()
+            yield* pauseEndpoint(target, undefined, "a test")
+            yield* spilled
+            yield* backUp({
+              directory: join(directory, "copy"),
+              version: "0.0.0",
+              tell: (step) =>
+                Effect.sync(() => {
+                  if (step.event === "copying") stream = step.stream
+                }),
+              // The copy of the backlog has begun.
+              copied: async () => {
+                if (stream.endsWith("BACKLOG_0")) await Effect.runPromise(spilled)
+              }
+            })
+          })
+        )
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            yield* restored(join(directory, "copy"))
+            yield* resumeEndpoint(target, "a test")
+            yield* worker()
+            yield* quiet
+            const { list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.delivered, published)
+          })
+        )
+        assert.strictEqual(hook.requests.length, published)
       }),
     { partitions: 1 }
   )

@@ -35,7 +35,7 @@ export interface BackupOptions {
  * 1. How far routing was, and the bucket of workers: from there on everything is looked at again. Then
  *    retry records: one that says of a message that its delivery has left it is older than the copy of
  *    where that went.
- * 2. Each queue, then its backlogs, then what came into the queue meanwhile: a delivery that has not
+ * 2. Each queue, then its backlogs, then what came into the two meanwhile: a delivery that has not
  *    ended is in one of them.
  * 3. The copy of configurations, then the history: it has the end of all that left 2, and whatever
  *    configurations hold. It has the attempts of what went on from 2, too, which are stored again.

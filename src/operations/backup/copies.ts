@@ -8,7 +8,7 @@ import { originStreams } from "../../domain/backlog-message.ts"
 import type { Names } from "../../domain/names.ts"
 import { writeBackupFile } from "./backup-files.ts"
 import { BackupError, type BackupFile, type CopiedStream } from "./manifest.ts"
-import { bucketTail, cameThroughBacklog, cameThroughQueue, queueTail } from "./tail.ts"
+import { bucketTail, cameThroughBacklog, cameThroughQueue, partitionTail } from "./tail.ts"
 
 /** Copies of one stream, or of a queue and its backlog, until one is good. */
 const maxCopies = 20
@@ -99,25 +99,20 @@ export class Copies {
     })
   })
 
-  /** Copies the queue and the backlogs of a partition, and what moved into the queue meanwhile. */
+  /** Copies the queue and the backlogs of a partition, and what moved into them meanwhile. */
   readonly partition = Effect.fnUntraced({ self: this }, function* (index: number) {
     const { names } = this.#options
     for (let tries = 1; tries <= maxCopies; tries++) {
       const queue = yield* this.#copy(names.deliveries(index))
       const backlog = yield* this.#copy(names.backlog(index))
-      const after = queue.info.state.last_seq
-      const { last_seq: beforeTail } = yield* stateOf(names, queue.name)
-      const tail = yield* this.#tail(queue.name, queueTail(queue.name, after))
-      const [inQueue, inBacklog] = [
-        { stream: queue.name, after },
-        { stream: backlog.name, after: backlog.info.state.last_seq }
-      ]
+      const [inQueue, inBacklog] = [yield* this.#tailAfter(queue), yield* this.#tailAfter(backlog)]
       // What moved more than once may have been where nothing was copied any more.
-      const streams = originStreams(names, index)
-      if (yield* cameThroughQueue(inBacklog, inQueue, streams)) continue
-      if (yield* cameThroughBacklog({ ...inQueue, after: beforeTail }, inBacklog)) continue
-      yield* this.#keep(queue, tail)
-      return yield* this.#keep(backlog)
+      const copied = { stream: backlog.name, after: backlog.info.state.last_seq }
+      if (yield* cameThroughBacklog(inQueue.upTo, copied)) continue
+      if (yield* cameThroughQueue(inBacklog.upTo, inQueue.upTo, originStreams(names, index)))
+        continue
+      yield* this.#keep(queue, inQueue.tail)
+      return yield* this.#keep(backlog, inBacklog.tail)
     }
     return yield* new BackupError({
       message: `in partition ${index}, deliveries moved back and forth during each of ${maxCopies} attempts to copy it: try again later`
@@ -138,6 +133,13 @@ export class Copies {
     ).pipe(Effect.map(({ filled, ...file }): Copy => ({ name, file, info: filled })))
     return Effect.andThen(tell({ event: "copying", stream: name }), copy)
   }
+
+  /** Copies what came into a stream after its copy, and tells what that holds at least. */
+  readonly #tailAfter = Effect.fnUntraced({ self: this }, function* ({ info, name }: Copy) {
+    const { last_seq: after } = yield* stateOf(this.#options.names, name)
+    const tail = yield* this.#tail(name, partitionTail(name, info.state.last_seq))
+    return { tail, upTo: { stream: name, after } }
+  })
 
   #tail(name: string, lines: Stream.Stream<Uint8Array, BrokerError, Broker>) {
     return writeBackupFile(this.#options.directory, `${name}.tail`, (writer) =>

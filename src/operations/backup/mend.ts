@@ -1,8 +1,9 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readStream, seeStream } from "../../broker/scan.ts"
+import { originStreams } from "../../domain/backlog-message.ts"
 import type { Addressee } from "../../domain/delivery.ts"
-import { readRoundKey } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { factResult } from "../../domain/fact.ts"
 import { rawFields } from "../../history/delivery-facts.ts"
@@ -11,7 +12,14 @@ import { type RoundsUnderWay, storeUnderWay } from "../../rounds/rounds-under-wa
 import { readBackupFile } from "./backup-files.ts"
 import type { BackupFile, Manifest } from "./manifest.ts"
 import { restoreMissingRetries } from "./missing-retries.ts"
-import { deliveryNamed, readTail, storeAgain, type TailMessage } from "./tail.ts"
+import {
+  deliveriesIn,
+  readTail,
+  storeAgain,
+  storeInBacklog,
+  type TailDelivery,
+  type TailMessage
+} from "./tail.ts"
 
 /** What a restore did in addition to making the streams from their copies. */
 export interface Mended {
@@ -38,27 +46,46 @@ export const restoreTail = Effect.fnUntraced(function* (directory: string, tail:
   })
 })
 
+/** What was stored in a partition's streams after their copies. */
+interface PartitionTails {
+  readonly queue: ReadonlyArray<TailMessage>
+  readonly backlog: ReadonlyArray<TailMessage>
+}
+
 /**
- * Stores what moved into a queue while it was copied, unless its delivery has ended since or is in
+ * Stores what moved in a partition while it was copied, unless its delivery has ended since or is in
  * one of the copies. Returns how many.
  */
 const restoreMoved = Effect.fnUntraced(function* (
   partition: number,
-  messages: ReadonlyArray<TailMessage>,
+  { backlog, queue }: PartitionTails,
   { historyFrom }: Manifest
 ) {
-  /** By endpoint and round: of what moved twice, the last place. */
-  const wanted = new Map<string, TailMessage>()
-  const keyOf = (of: ReturnType<typeof deliveryNamed>) =>
-    `${endpointKey(of.tenant, of.endpoint)} ${roundKeyOf(of)}`
-  const events = new Set<number | undefined>()
+  const { names } = yield* Broker
+  const streams = originStreams(names, partition)
+  /**
+   * By endpoint and round: of what moved twice, the last place. A backlog still has for a while what
+   * has left it.
+   */
+  const wanted = new Map<string, TailDelivery>()
+  const keyOf = (of: Addressee, round: string) => `${endpointKey(of.tenant, of.endpoint)} ${round}`
+  const events = new Set<number>()
   const endpoints = new Map<string, Addressee>()
-  for (const message of messages) {
-    const of = deliveryNamed(message)
-    wanted.set(keyOf(of), message)
-    events.add(readRoundKey(roundKeyOf(of))?.eventSeq)
-    endpoints.set(endpointKey(of.tenant, of.endpoint), of)
+  const unreadable = new Set<TailMessage>()
+  for (const message of [...backlog, ...queue]) {
+    const deliveries = deliveriesIn(message, streams)
+    if (deliveries === undefined) unreadable.add(message)
+    for (const of of deliveries ?? []) {
+      wanted.set(keyOf(of, roundKey(of)), of)
+      events.add(of.eventSeq)
+      endpoints.set(endpointKey(of.tenant, of.endpoint), of)
+    }
   }
+  // Nothing tells whether the copies hold them elsewhere.
+  const store = (message: TailMessage, deliveries: ReadonlyArray<TailDelivery>) =>
+    storeInBacklog(names.backlog(partition), message, deliveries, streams)
+  for (const message of queue) if (unreadable.has(message)) yield* storeAgain(message)
+  for (const message of backlog) if (unreadable.has(message)) yield* store(message, [])
   if (wanted.size === 0) return 0
   yield* locate(
     {
@@ -70,14 +97,25 @@ const restoreMoved = Effect.fnUntraced(function* (
     },
     (sighting) => {
       const hasEnded = sighting.where !== "history" || sighting.fact.kind !== "attempt-failed"
-      if (hasEnded) wanted.delete(keyOf(sighting))
+      if (hasEnded) wanted.delete(keyOf(sighting, roundKeyOf(sighting)))
       return wanted.size === 0
     }
   )
-  yield* Effect.forEach(wanted.values(), storeAgain, {
-    concurrency: maxConcurrentStores,
-    discard: true
-  })
+  const missing = Map.groupBy(wanted.values(), ({ message }) => message)
+  yield* Effect.forEach(
+    queue.filter((message) => missing.has(message)),
+    storeAgain,
+    { concurrency: maxConcurrentStores, discard: true }
+  )
+  // One after the other: each counts what its endpoint's backlog holds.
+  yield* Effect.forEach(
+    backlog,
+    (message) => {
+      const deliveries = missing.get(message)
+      return deliveries === undefined ? Effect.void : store(message, deliveries)
+    },
+    { discard: true }
+  )
   return wanted.size
 })
 
@@ -136,12 +174,17 @@ const takeRounds = Effect.fnUntraced(function* ({ historyFrom }: Manifest) {
 /** Makes the streams agree, which were copied one after the other. */
 export const mend = Effect.fnUntraced(function* (directory: string, manifest: Manifest) {
   const { names } = yield* Broker
+  const tailOf = Effect.fnUntraced(function* (name: string) {
+    const stream = manifest.streams.find((one) => one.name === name)
+    // A backup of an earlier commit has none of its backlogs.
+    if (stream?.tail === undefined) return []
+    return yield* Effect.flatMap(readBackupFile(directory, stream.tail), readTail)
+  })
   let moved = 0
   for (let index = 0; index < manifest.partitions; index++) {
-    const stream = manifest.streams.find(({ name }) => name === names.deliveries(index))
-    if (stream?.tail === undefined) continue
-    const messages = yield* Effect.flatMap(readBackupFile(directory, stream.tail), readTail)
-    moved += yield* restoreMoved(index, messages, manifest)
+    const queue = yield* tailOf(names.deliveries(index))
+    const backlog = yield* tailOf(names.backlog(index))
+    moved += yield* restoreMoved(index, { queue, backlog }, manifest)
   }
   return {
     moved,

@@ -3,10 +3,20 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { HeaderList } from "../../broker/publication.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
-import type { OriginStreams } from "../../domain/backlog-message.ts"
-import { backlogEntriesIn, waitingIn } from "../../domain/backlog-message.ts"
-import { deliverySubject, eventNameIn } from "../../domain/delivery.ts"
+import { readBacklogEnd } from "../../delivery/backlog/backlog-end.ts"
+import type { DeliveryReference, OriginStreams } from "../../domain/backlog-message.ts"
+import {
+  backlogEntriesIn,
+  labelHeaders,
+  labelIn,
+  referencesHeader,
+  replacesHeader,
+  waitingIn
+} from "../../domain/backlog-message.ts"
+import type { Addressee, RoundIdentity } from "../../domain/delivery.ts"
+import { deliverySubject } from "../../domain/delivery.ts"
 import { readPlace } from "../../domain/fact.ts"
+import type { GetHeader } from "../../domain/header-names.ts"
 import { BackupError } from "./manifest.ts"
 
 /*
@@ -63,8 +73,8 @@ const lineOf = ({ data, seq, subject }: Stored, headers: HeaderList): Uint8Array
   )
 }
 
-/** The messages of a queue that were stored after a sequence, those that are still there. */
-export const queueTail = (stream: string, after: number) =>
+/** The messages of a queue or a backlog that were stored after a sequence, those still there. */
+export const partitionTail = (stream: string, after: number) =>
   scanQueue(stream, ">", after + 1).pipe(
     Stream.map((message) => lineOf(message, headersOf(message.header)))
   )
@@ -150,18 +160,59 @@ export const readTail = Effect.fnUntraced(function* (text: string) {
   return found
 })
 
-/** Which delivery a message of a queue's tail is. */
-export const deliveryNamed = ({ headers, subject }: TailMessage) => {
-  const get = (name: string) =>
-    headers.find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] ?? ""
-  const [tenant = "", endpoint = ""] = deliverySubject({ subject, header: { get } })
-    .split(".")
-    .slice(-2)
-  return { tenant, endpoint, event: eventNameIn(get), round: get("petrel-round") }
+/** A delivery in a message of a tail. */
+export interface TailDelivery extends Addressee, RoundIdentity {
+  readonly message: TailMessage
+  /** Undefined where the message holds nothing else. */
+  readonly reference: DeliveryReference | undefined
+}
+
+const headerIn =
+  ({ headers }: TailMessage): GetHeader =>
+  (name) =>
+    headers.find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] || undefined
+
+/** The deliveries in a message of a partition's tail; undefined if this version cannot read it. */
+export const deliveriesIn = (
+  message: TailMessage,
+  streams: OriginStreams
+): ReadonlyArray<TailDelivery> | undefined => {
+  const get = headerIn(message)
+  const subject = deliverySubject({
+    subject: message.subject,
+    header: { get: (name) => get(name) ?? "" }
+  })
+  return backlogEntriesIn(subject, get, streams)?.map((of) => {
+    const { endpoint, eventAt, eventSeq, round, tenant } = waitingIn(of)
+    const reference = of.entry === undefined ? undefined : of.reference
+    return { tenant, endpoint, eventAt, eventSeq, round, message, reference }
+  })
 }
 
 /** Stores a message of a tail. */
 export const storeAgain = Effect.fnUntraced(function* ({ body, headers, subject }: TailMessage) {
   const { publish } = yield* Broker
   yield* publish(subject, Buffer.from(body, "base64"), headers)
+})
+
+/**
+ * Stores deliveries of a backlog's message at the end of that backlog. The message does not say what
+ * the first one replaced: other messages may have those sequences now.
+ */
+export const storeInBacklog = Effect.fnUntraced(function* (
+  stream: string,
+  message: TailMessage,
+  deliveries: ReadonlyArray<TailDelivery>,
+  streams: OriginStreams
+) {
+  const { stored } = yield* readBacklogEnd({ stream, subject: message.subject })
+  const { owner = 0 } = labelIn(headerIn(message)) ?? {}
+  const references = deliveries.flatMap(({ reference }) => reference ?? [])
+  const changed = [
+    ...(references.length === 0 ? [] : [referencesHeader(references, streams)]),
+    ...labelHeaders({ stored: stored + deliveries.length, owner, replaces: [] })
+  ]
+  const names = new Set([replacesHeader, ...changed.map(([name]) => name)])
+  const others = message.headers.filter(([name]) => !names.has(name))
+  yield* storeAgain({ ...message, headers: [...others, ...changed] })
 })
