@@ -86,9 +86,9 @@ export const logOut = async (): Promise<string | undefined> => {
 
 /**
  * The console, asked with the session's cookie. A page repeats what fails by itself. What publishes
- * events is not in the pages' script (`build/ui.ts`).
+ * events, or waits for a job's end, is not in the pages' script (`build/ui.ts`).
  */
-export const petrel: Omit<Client, "publish" | "publishAll" | "publishRaw"> = httpClient({
+export const petrel: Omit<Client, "finish" | "publish" | "publishAll" | "publishRaw"> = httpClient({
   url: "",
   retryForMs: 0,
   timeoutMs: 20_000
