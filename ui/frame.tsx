@@ -73,6 +73,10 @@ const otherTitles: Readonly<Record<string, string>> = {
   login: "Log in"
 }
 
+/** The page that is shown: a portal for one endpoint begins there. */
+export const shownPage = (): string =>
+  path.value[0] ?? (session.value?.endpoint === undefined ? "" : "endpoints")
+
 /** Returns what the browser calls a page. */
 export const titleOf = (page: string): string =>
   groups.flat().find(({ name }) => name === page)?.title ?? named(otherTitles, page) ?? "No page"
@@ -85,7 +89,7 @@ const within: Readonly<Record<string, string>> = {
 }
 
 const Nav = () => {
-  const [current = ""] = path.value
+  const current = shownPage()
   const { brand, endpoint, name, tenant } = session.value ?? {}
   const shown = named(within, current) ?? current
   const shownGroups = groups

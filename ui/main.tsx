@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment, render, type VNode } from "preact"
 import { useEffect, useErrorBoundary } from "preact/hooks"
-import { Frame, firstPage, isFor, named, titleOf } from "./frame.tsx"
+import { Frame, firstPage, isFor, named, shownPage, titleOf } from "./frame.tsx"
 import { isBulkKind, kinds } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
 import { Attempts } from "./pages/attempts.tsx"
@@ -109,7 +109,7 @@ const Page = () => {
   const [name, tenant, id, part] = path.value
   const { endpoint, tenant: own = "*" } = session.value ?? {}
   // A portal for one endpoint begins there.
-  if (endpoint !== undefined && id === undefined && (name === undefined || name === "endpoints"))
+  if (endpoint !== undefined && id === undefined && shownPage() === "endpoints")
     return <Endpoint tenant={own} id={endpoint} />
   if (name === undefined) return <Start />
   if (!may("endpoints:write") && (tenant === "new" || part === "settings")) return <NoPage />
@@ -168,11 +168,13 @@ const Loading = () => {
 }
 
 const App = () => {
-  const [name = "", , id] = path.value
-  const brand = session.value?.brand?.name ?? "Petrel"
+  const name = shownPage()
+  const { brand, endpoint } = session.value ?? {}
+  const id = path.value[2] ?? (name === "endpoints" ? endpoint : undefined)
+  const title = `${id ?? titleOf(name)} · ${brand?.name ?? "Petrel"}`
   useEffect(() => {
-    document.title = `${id ?? titleOf(name)} · ${brand}`
-  }, [name, id, brand])
+    document.title = title
+  }, [title])
   if (name === "login" || session.value === null) return <Login />
   if (session.value === undefined) return <Loading />
   return (

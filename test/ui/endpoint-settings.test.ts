@@ -230,6 +230,9 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
       yield* Effect.promise(async () => {
         const one = await openPage(started, console.url)
         await logIn(one, console.url, owner)
+        // It begins at the endpoint, and says so: it has no overview.
+        await one.page.locator('nav [aria-current="page"]', { hasText: "Endpoints" }).waitFor()
+        assert.strictEqual(await one.page.title(), "billing · Petrel")
         assert.strictEqual(await one.page.getByRole("button", { name: "Remove" }).count(), 0)
         // Whoever has no login at the broker is shown no command that needs one.
         assert.strictEqual(await one.page.getByText("petrel endpoint").count(), 0)
