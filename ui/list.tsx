@@ -148,7 +148,7 @@ export const List = <P extends object, A>({
       return (
         <>
           <Rows {...rows} items={items(page)} />
-          {below === undefined ? (
+          {below === undefined || asked.problem !== undefined ? (
             pager
           ) : (
             <div class="below">

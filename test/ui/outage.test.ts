@@ -81,6 +81,23 @@ describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
         await page.getByRole("link", { name: "acme/later" }).waitFor()
         await page.getByRole("alert").waitFor({ state: "detached" })
 
+        // A log that does not answer is not said to be up to date.
+        const log = /\/v1\/.*\/deliveries/
+        const lag = { ms: 0 }
+        await page.clock.install()
+        await page.route(log, (route) =>
+          route.fulfill({ json: { deliveries: [], searchedUntil: null, lag } })
+        )
+        await page.goto(`${console.url}/ui/deliveries?tenant=acme`)
+        await page.getByText("the log is up to date").waitFor()
+        await page.unroute(log)
+        await page.route(log, (route) => route.abort())
+        await page.clock.fastForward(10_000)
+        await page.getByRole("alert").waitFor()
+        assert.strictEqual(await page.getByText("up to date").count(), 0)
+        await page.unroute(log)
+        await page.clock.resume()
+
         // Of 100,000 endpoints that are still being counted none is said to be open, nor that none is.
         const detail = "the endpoints are still being counted: ask again in a few seconds"
         await page.route(/\/v1\/.*state=/, (route) =>
@@ -99,7 +116,6 @@ describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
 
         // What takes a console long is asked for less often.
         let asked = 0
-        await page.clock.install()
         await page.route("**/v1/status", async (route) => {
           asked++
           await page.clock.fastForward(3_000)
