@@ -19,10 +19,13 @@ export const Filter = ({ name, hint }: { readonly name: string; readonly hint: s
 /** A filter of which there are a few values. */
 export const Choice = ({
   name,
-  options
+  options,
+  words = {}
 }: {
   readonly name: string
   readonly options: ReadonlyArray<string>
+  /** What options are called that are not called by their values. */
+  readonly words?: Readonly<Record<string, string>>
 }) => (
   <label>
     {name}{" "}
@@ -34,7 +37,9 @@ export const Choice = ({
     >
       <option value="">any</option>
       {options.map((option) => (
-        <option key={option}>{option}</option>
+        <option key={option} value={option}>
+          {words[option] ?? option}
+        </option>
       ))}
     </select>
   </label>

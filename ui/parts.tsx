@@ -24,7 +24,7 @@ export const count = (n: number | null | undefined): string => n?.toLocaleString
 
 const stateLooks: Readonly<Record<string, readonly [sign: string, look: string]>> = {
   delivered: ["●", "good"],
-  closed: ["●", "good"],
+  enabled: ["●", "good"],
   ok: ["●", "good"],
   done: ["●", "good"],
   waiting: ["◐", "warn"],

@@ -143,6 +143,18 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
       yield* Effect.promise(async () => {
         await button("Pause").waitFor()
         assert.strictEqual(await page.getByText("it is paused").count(), 0)
+        // Its state is called as the command line calls it: "closed" is said of its circuit.
+        await page.locator(".title .chip", { hasText: "enabled" }).waitFor()
+        // Nothing waits, and nothing is said of what waits.
+        await button("Disable").click()
+        assert.strictEqual(
+          await dialog.locator("p").innerText(),
+          "Disable acme/billing? It gets no events."
+        )
+        await dialog.getByRole("textbox").fill("moved")
+        await dialog.getByRole("button", { name: "Disable" }).click()
+        const note = page.locator(".note", { hasText: /^■\s*disabled .* by .*: moved$/i })
+        await note.waitFor()
         assert.deepStrictEqual(wrong, [])
       })
     })

@@ -132,6 +132,10 @@ const Actions = ({
 const waitsText = ({ waiting }: EndpointDetail): string =>
   count(waiting.queue + waiting.backlog + (waiting.schedules ?? 0))
 
+/** What becomes of what waits for it if it is out of service; nothing where nothing is known to wait. */
+const endText = (of: EndpointDetail): string =>
+  waitsText(of) === "0" ? "" : ` What waits for it (${waitsText(of)}) becomes dead letters.`
+
 /** What waits for it, which leads to these. */
 const Waits = ({ of }: { readonly of: EndpointDetail }) => (
   <a href={address(["deliveries"], { tenant: of.tenant, endpoint: of.id, state: "waiting" })}>
@@ -163,7 +167,7 @@ const Ending = ({
         {of.disabled === undefined && (
           <Action
             command={`petrel endpoint disable ${name}`}
-            confirm={`Disable ${name}? It gets no events, and the ${waitsText(of)} deliveries that wait become dead letters.`}
+            confirm={`Disable ${name}? It gets no events.${endText(of)}`}
             asks="Why, for the history (optional)"
             does={async (reason) => {
               await petrel.endpoints.disable(
@@ -180,7 +184,7 @@ const Ending = ({
         {session.value?.endpoint === undefined && (
           <Action
             command={`petrel endpoint remove ${name}`}
-            confirm={`Remove ${name} with its settings and its secret? The ${waitsText(of)} deliveries that wait become dead letters.`}
+            confirm={`Remove ${name} with its settings and its secret?${endText(of)}`}
             does={async () => {
               await petrel.endpoints.remove(place, expected)
               go(address(["endpoints"], { tenant: query.value.tenant }))
@@ -467,7 +471,8 @@ const Detail = ({
         <div class="note">
           <b aria-hidden="true">■</b>
           <div>
-            {why.reason ?? "no reason is given"}, by {why.by}, <Ago at={why.at} />
+            {stateOf(of)} <Ago at={why.at} /> by {why.by}
+            {why.reason !== undefined && `: ${why.reason}`}
           </div>
         </div>
       )}

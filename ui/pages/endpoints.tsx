@@ -11,6 +11,9 @@ import { Ago } from "../times.tsx"
 
 const states = ["closed", "open", "half-open", "paused", "suspended", "disabled"]
 
+/** States of a circuit, as a reader knows them who knows of no circuit. */
+const words: Readonly<Record<string, string>> = { closed: "enabled", open: "circuit open" }
+
 const filters = ["id", "state", "metadata"]
 
 /** The state of an endpoint: what its owner has done, else what its circuit does. */
@@ -24,7 +27,7 @@ export const stateOf = ({
   if (suspended !== undefined) return "suspended"
   if (paused !== undefined) return "paused"
   const { state = "closed" } = circuit
-  return state === "open" ? "circuit open" : state
+  return words[state] ?? state
 }
 
 /** How many attempts have failed since its last success, which leads to these. */
@@ -71,7 +74,7 @@ export const Endpoints = () => {
       </div>
       <search class="filters" aria-label="Filters">
         <Filter name="id" hint="billing or bill*" />
-        <Choice name="state" options={states} />
+        <Choice name="state" options={states} words={words} />
         <Filter name="metadata" hint="customer=4711" />
       </search>
       <List
