@@ -24,7 +24,10 @@ export const Alerts = () => {
         items={({ alerts }) => alerts}
         below={({ total }) => total > 0 && <small>{count(total)} raised</small>}
       />
-      <Command text="petrel alerts list" request={curlCommand(`/v1/tenants/${tenant}/alerts`)} />
+      <Command
+        text={`petrel alerts list${tenant === "*" ? "" : ` --tenant ${tenant}`}`}
+        request={curlCommand(`/v1/tenants/${tenant}/alerts`)}
+      />
       <Thresholds tenant={tenant} />
     </>
   )
