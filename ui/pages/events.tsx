@@ -52,7 +52,7 @@ export const Events = () => {
         head={
           <>
             <th>Event</th>
-            <th>Type</th>
+            <th class="below-s">Type</th>
             <th class="hide-s">Tenant</th>
             {states.map(([name, , title]) => (
               <th key={name} class="n">
@@ -68,7 +68,7 @@ export const Events = () => {
             <td class="mono">
               <a href={address(["events", one.tenant, one.id])}>{one.id}</a>
             </td>
-            <td>{one.type ?? "–"}</td>
+            <td class="below-s">{one.type ?? "–"}</td>
             <td class="hide-s">{one.tenant}</td>
             {states.map(([name, state]) => (
               <td key={name} class="n">

@@ -220,7 +220,7 @@ type Filters = Readonly<Record<string, string | undefined>>
 const hasNoValue = /^(circuit-opened|endpoint-(disabled|suspended)|deliveries-missing)$/
 
 const measured = (value: number, unit: string): string => {
-  if (unit === "percent") return `${count(value)} %`
+  if (unit === "percent") return `${count(value)}\u00a0%`
   return unit === "ms" ? lasting(value) : count(value)
 }
 
@@ -286,7 +286,7 @@ export const alertRows = {
         <td class="breaks">
           <State is={level} says={name} /> <Value of={alert} />
           {currentValue === undefined || currentValue === value ? null : (
-            <span class="sub"> when raised, now {measured(currentValue, unit)}</span>
+            <span class="sub"> (now {measured(currentValue, unit)})</span>
           )}
         </td>
         <td class="n">
@@ -400,7 +400,7 @@ export const Overview = () => {
                 <td class="mono">
                   <a href={deliveryPage(tenant, delivery)}>{delivery}</a>
                 </td>
-                <td>
+                <td class="breaks">
                   <State is={state} /> <span class="sub">{error ?? status ?? ""}</span>
                 </td>
                 <td class="n">
