@@ -4,14 +4,18 @@ import { Action, Copy } from "../parts.tsx"
 import { curlOfAttempt, type SentHeader, sentHeaders, verifySnippets } from "../sent-headers.ts"
 import { may, petrel } from "../session.ts"
 
+/** Bytes that are shown in hexadecimal, and those of a line, which fits a phone. */
+const [mostHex, lineHex] = [4_096, 8]
+
 const hexOf = (bytes: Uint8Array): string => {
   const lines: Array<string> = []
-  for (let at = 0; at < Math.min(bytes.length, 4_096); at += 16) {
-    const part = [...bytes.subarray(at, at + 16)]
+  for (let at = 0; at < Math.min(bytes.length, mostHex); at += lineHex) {
+    const part = [...bytes.subarray(at, at + lineHex)]
     const hex = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ")
     const text = part.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "."))
-    lines.push(`${at.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${text.join("")}`)
+    lines.push(`${at.toString(16).padStart(3, "0")} ${hex.padEnd(23)} ${text.join("")}`)
   }
+  if (bytes.length > mostHex) lines.push(`… and ${bytes.length - mostHex} bytes more`)
   return lines.join("\n")
 }
 
