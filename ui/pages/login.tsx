@@ -68,7 +68,8 @@ export const Login = () => {
               </button>
             )}
             <p>
-              Open a link of <code>petrel login</code>, or log in with a token of the API.
+              Open a new link, from whoever gave you yours or of <code>petrel login</code>, or log
+              in with a token of the API.
             </p>
             <label>
               Token
