@@ -490,7 +490,7 @@ const Detail = ({
             {health.giveUpAt !== undefined && (
               <>
                 {" "}
-                It is given up <Ago at={health.giveUpAt} />.
+                If it goes on to fail, it is disabled <Ago at={health.giveUpAt} />.
               </>
             )}
           </div>
