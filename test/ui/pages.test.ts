@@ -129,6 +129,8 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.goto(`${console.url}/ui/?tenant=beta`)
         await page.getByRole("heading", { name: "beta has no endpoint yet" }).waitFor()
         await page.getByText("petrel endpoint add beta/billing").waitFor()
+        // The alerts of one tenant say nothing of those of others.
+        await page.getByText("Nothing of this tenant needs somebody.").waitFor()
         wrong.push(...(await faults(page)))
         await page.goto(`${console.url}/ui/`)
         await page.getByText("Nothing needs somebody.").waitFor()

@@ -104,14 +104,19 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
 }
 
 /** What the installation and the alerts say together; nothing is said to be well before all is known. */
-const verdictOf = (problems: number, alerts: number | undefined, isCounted: boolean): string => {
+const verdictOf = (
+  problems: number,
+  alerts: number | undefined,
+  isCounted: boolean,
+  isOfTenant: boolean
+): string => {
   if (problems > 0)
     return problems === 1 ? "One problem needs somebody." : `${problems} problems need somebody.`
   if (alerts === undefined) return "The installation has no problem; its alerts are not known yet."
   if (alerts > 0)
     return alerts === 1 ? "One alert is raised." : `${count(alerts)} alerts are raised.`
   return isCounted
-    ? "Nothing needs somebody."
+    ? `Nothing ${isOfTenant ? "of this tenant " : ""}needs somebody.`
     : "No problem is known; the endpoints are still being counted."
 }
 
@@ -166,7 +171,7 @@ const SystemVerdict = ({
                 {isWell ? "✓" : "▲"}
               </div>
               <div>
-                <strong>{verdictOf(found, alerts, endpoints !== null)}</strong>
+                <strong>{verdictOf(found, alerts, endpoints !== null, isOfTenant)}</strong>
                 <p>
                   {isOfTenant && "In the whole installation: "}
                   <EndpointCounts of={endpoints} />;{" "}
@@ -286,7 +291,10 @@ export const alertRows = {
         <td class="breaks">
           <State is={level} says={name} /> <Value of={alert} />
           {currentValue === undefined || currentValue === value ? null : (
-            <span class="sub"> (now {measured(currentValue, unit)})</span>
+            <>
+              {" "}
+              <span class="sub">(now {measured(currentValue, unit)})</span>
+            </>
           )}
         </td>
         <td class="n">
