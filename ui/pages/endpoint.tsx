@@ -281,8 +281,7 @@ const Diagnosed = ({ place }: { readonly place: Place }) => {
       </Action>
       {found?.checks.map(({ advice, name, result, says }) => (
         <p key={name}>
-          <State is={result} says={name} /> {says}
-          {advice !== undefined && <b> {advice}</b>}
+          <State is={result} says={name} /> {says}.{advice !== undefined && <b> {advice}</b>}
         </p>
       ))}
     </div>
