@@ -110,6 +110,8 @@ export class Broker extends Context.Service<
 
     /** Pulls messages of a consumer in batches that fit the free capacity, until stopped. */
     readonly pull: (options: Pull) => Effect.Effect<void>
+    /** The streams that are pulled from in vain: they, or their consumers, are missing. */
+    readonly failedPulls: () => ReadonlyArray<string>
 
     /** Reads one message from the stream's leader; null where there is none. */
     readonly readMessage: (

@@ -36,6 +36,8 @@ export interface Gate {
   readonly isHealthy: () => boolean
   /** True while no publish fails. */
   readonly isOpen: () => boolean
+  /** While a publish fails: what was logged when the gate closed. Otherwise undefined. */
+  readonly problem: () => string | undefined
   /** Waits until no publish fails; returns at once if none does. */
   readonly ready: Effect.Effect<void>
 }
@@ -112,6 +114,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
     untilStored: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
     isHealthy: () => refused === 0 && !isLogged,
     isOpen: () => refused === 0,
+    problem: () => (refused === 0 ? undefined : closed),
     ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
   }
 }

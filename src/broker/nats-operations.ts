@@ -14,6 +14,7 @@ import {
   readOrdered,
   seeOrdered
 } from "./nats-reads.ts"
+import type { Pull } from "./pull.ts"
 import { pullWith } from "./pull.ts"
 import { TakeTurns } from "./take-turns.ts"
 
@@ -114,6 +115,7 @@ export const operationsOf = (
   const { bucket, connection, js, jsm, publisher, wire } = clients
   const { outbound } = publisher
   const turns = { deliveries: new TakeTurns(), events: new TakeTurns() }
+  const failedPulls = new Set<Pull>()
   let mayList = true
   return {
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
@@ -121,7 +123,8 @@ export const operationsOf = (
     life: () => outbound.life,
     unanswered: () => publisher.unanswered.streams(timers.monotonicMs()),
     largestMessage: () => outbound.largest,
-    pull: (options) => pullWith(wire, outbound, turns, onReconnect, options),
+    pull: (options) => pullWith(wire, outbound, turns, onReconnect, failedPulls, options),
+    failedPulls: () => [...new Set([...failedPulls].map(({ stream }) => stream))],
     readMessage: (operation, stream, query) =>
       Effect.catchIf(
         askForState(ask(operation, () => jsm.streams.getMessage(stream, query))),

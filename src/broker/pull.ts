@@ -54,12 +54,15 @@ export interface Pull {
 /**
  * Pulls messages in batches that fit the free capacity, until stopped. If the broker answers with
  * an error, it is asked again every second.
+ *
+ * @param failed has those to which the broker has answered so more than once in a row.
  */
 export const pullWith = Effect.fnUntraced(function* (
   wire: Wire,
   outbound: Outbound,
   turns: TurnsByKind,
   onReconnect: (listener: () => void) => () => void,
+  failed: Set<Pull>,
   options: Pull
 ) {
   const puller = yield* Effect.acquireRelease(
@@ -76,7 +79,12 @@ export const pullWith = Effect.fnUntraced(function* (
     requestMs = maxRequestMs
     hangUp?.()
   })
-  yield* Effect.addFinalizer(() => Effect.sync(forget))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      forget()
+      failed.delete(options)
+    })
+  )
   while (!options.stopping()) {
     const wanted = yield* options.demand
     if (wanted === undefined || options.stopping()) continue
@@ -94,19 +102,34 @@ export const pullWith = Effect.fnUntraced(function* (
       continue
     }
     if (typeof ended === "object") {
-      if (!failing)
-        yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
-      // Not at once: most often it has no leader for a moment.
-      if (failing && ended.isMissing) yield* options.remake
+      yield* failedPull(options, ended, failing ? failed : undefined)
       failing = true
-      yield* Effect.sleep(retryPauseMs)
       continue
     }
     if (ended === "too-large") options.tooLarge(wanted)
     options.asked?.()
     failing = false
+    failed.delete(options)
   }
 }, Effect.scoped)
+
+/**
+ * Logs that a consumer gives nothing; after the first such answer notes it, and has the consumer
+ * made again where it may be missing. Pauses.
+ *
+ * @param failed undefined for the first answer: most often it has no leader for a moment.
+ */
+const failedPull = Effect.fnUntraced(function* (
+  options: Pull,
+  { isMissing, message }: Exclude<PullEnd, string>,
+  failed: Set<Pull> | undefined
+) {
+  failed?.add(options)
+  if (failed === undefined)
+    yield* Effect.logWarning(`${options.name} gets no messages`, { why: message })
+  else if (isMissing) yield* options.remake
+  yield* Effect.sleep(retryPauseMs)
+})
 
 /**
  * Runs one request and returns how it ended; undefined if it did not end in time, as without a

@@ -42,13 +42,13 @@ class ClientWire implements Wire {
   }
 
   /**
-   * The client has no INFO from when it begins to connect until the server sends it, before anything
-   * else. Further ones come meanwhile, as when another server of a cluster leaves or joins: they do
-   * not begin another connection.
+   * None from when the connection breaks until the server has taken the next login: its INFO comes
+   * before, also to a client whose login it then refuses. Further ones come meanwhile, as when
+   * another server of a cluster leaves or joins: they do not begin another connection.
    */
   get life(): Life | undefined {
-    const { info, protocol } = this.#connection
-    return info === undefined ? undefined : protocol.transport
+    const { connected, transport } = this.#connection.protocol
+    return connected ? transport : undefined
   }
 
   get largest(): number {

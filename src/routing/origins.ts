@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { makeGate } from "../broker/gate.ts"
+import type { Gate } from "../broker/gate.ts"
 import { PublishError } from "../broker/publication.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
@@ -40,17 +40,15 @@ const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventA
 /**
  * @param isSourced whether EVENTS is filled from other streams; else there are no repeats.
  * @param safeRepublishMs maximum time for a claim, ms.
+ * @param gate guards the storing of claims.
  */
 export const makeOrigins = Effect.fnUntraced(function* (
   isSourced: boolean,
-  safeRepublishMs: number
+  safeRepublishMs: number,
+  gate: Gate
 ) {
   if (!isSourced) return notSourced
   const { names, publish, readMessage, send } = yield* Broker
-  const gate = makeGate(
-    "the broker takes no origins of events: events wait until it does",
-    "the broker takes origins of events again"
-  )
   const originOf = (header: GetHeader) => readOrigin(header("nats-stream-source"))
   const claimOf = ({ tenant }: Event, origin: Origin) =>
     [["Nats-Msg-Id", originName(tenant, origin)]] as const

@@ -3,7 +3,6 @@ import { Broker } from "../broker/broker.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { Gate } from "../broker/gate.ts"
-import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Event, EventSubject } from "../domain/event.ts"
@@ -58,6 +57,8 @@ export interface RoutingOptions {
   /** Maximum bytes of event bodies in direct delivery. */
   readonly directBytes: number
   readonly owned: OwnedPartitions
+  /** Guard the storing of deliveries, and of the origins of events. */
+  readonly gates: { readonly deliveries: Gate; readonly origins: Gate }
   readonly stopping: () => boolean
 }
 
@@ -98,16 +99,13 @@ export const makeRoutingServices = Effect.fnUntraced(function* (options: Routing
     reached: yield* Failpoint,
     routes: new SubjectRoutes(directory, broker.names),
     plans: yield* makePlanStore(options.worker, safeRepublishMs),
-    origins: yield* makeOrigins(isSourced, safeRepublishMs),
+    origins: yield* makeOrigins(isSourced, safeRepublishMs, options.gates.origins),
     dropped: yield* makeDroppedHeaders,
     endpoints: makeDirectoryGate(directory, {
       limit: safeRepublishMs / 2,
       stopping: options.stopping
     }),
-    deliveries: makeGate(
-      "the broker takes no deliveries: events wait until it does",
-      "the broker takes deliveries again"
-    ),
+    deliveries: options.gates.deliveries,
     store: new DeliveryStore(broker, partitions, options.owned),
     safeRepublishMs
   }

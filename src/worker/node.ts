@@ -1,6 +1,7 @@
 import type { Effect } from "effect"
 import type { IpNetwork } from "effect/net"
 import type { WorkerClock } from "../broker/clock-watch.ts"
+import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { WithheldPartitions } from "../cluster/hand-over.ts"
 import type { Membership } from "../cluster/membership.ts"
@@ -89,11 +90,31 @@ export interface WorkerOptions {
   readonly metrics?: WorkerMetrics | undefined
 }
 
+/**
+ * Makes what guards the publishes of a worker, except facts. It outlives a part that fails, because
+ * the worker says what does not get through.
+ */
+export const makeGates = () => ({
+  records: makeGate(
+    "the broker takes no retry records: nothing new is sent until it does",
+    "the broker takes retry records again"
+  ),
+  deliveries: makeGate(
+    "the broker takes no deliveries: events wait until it does",
+    "the broker takes deliveries again"
+  ),
+  origins: makeGate(
+    "the broker takes no origins of events: events wait until it does",
+    "the broker takes origins of events again"
+  )
+})
+
 /** What the parts of a worker share. */
 export interface Node {
   readonly options: WorkerOptions
   readonly layout: Layout
   readonly owner: Owner
+  readonly gates: ReturnType<typeof makeGates>
   /** Returns a new id for each request that is made. */
   readonly nextId: () => string
   /** Partitions in which the worker delivers now. */

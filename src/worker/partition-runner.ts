@@ -3,7 +3,6 @@ import { makePartitionAlerts } from "../alerts/endpoint-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
 import { Broker } from "../broker/broker.ts"
-import { makeGate } from "../broker/gate.ts"
 import { watchSources } from "../broker/sources/watch.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import type { OwnedPartition } from "../cluster/ownership.ts"
@@ -118,10 +117,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
     takeovers: yield* makeTakeovers(layout),
     sweeps: yield* Semaphore.make(1),
-    records: makeGate(
-      "the broker takes no retry records: nothing new is sent until it does",
-      "the broker takes retry records again"
-    ),
+    records: node.gates.records,
     deadLetters: yield* DeadLetterGate.make,
     backlogSpace: yield* makeBacklogSpace(layout.partitions, () => directory.tenantCount() > 1),
     queueSpace: yield* QueueSpace.make(layout.partitions),
@@ -171,7 +167,7 @@ class PartitionRunner {
       const { deadLetters, sweeps, takeovers } = this.#shared
       const { holds, partition: index } = owned.ownership
       const { life } = yield* Broker
-      const readOn = life()
+      const readOn = life() ?? {}
       const taken = yield* Effect.raceFirst(
         takeovers.takeOver(index, memory),
         Effect.as(owned.over, undefined)

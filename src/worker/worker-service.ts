@@ -73,8 +73,12 @@ interface WorkerState {
   readonly isKnown: boolean
   /** True while the history takes facts. */
   readonly isHistoryOpen: boolean
+  /** What does not go on, one sentence each. */
+  readonly waits: ReadonlyArray<string>
   /** Streams in which publishes time out and none is stored. */
   readonly unanswered: ReadonlyArray<string>
+  /** Streams that it pulls from in vain. */
+  readonly failedPulls: ReadonlyArray<string>
   /** True once it delivers in its partitions, or where it is not to. */
   readonly delivers: boolean
   readonly isStopping: boolean
@@ -86,10 +90,16 @@ interface WorkerState {
 export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
   if (state.isStopping) return ["the worker is stopping"]
   if (!state.isConnected) return ["the broker is not connected"]
-  const { overdue, unanswered } = state
+  const { failedPulls, overdue, unanswered } = state
   return [
     ...(state.isKnown ? [] : ["the worker's heartbeats are not seen in the bucket of workers"]),
     ...(state.isHistoryOpen ? [] : ["the history takes no facts: nothing new is sent"]),
+    ...state.waits,
+    ...(failedPulls.length === 0
+      ? []
+      : [
+          `the broker gives no messages of ${failedPulls.join(", ")}; \`petrel status\` says whether something is missing`
+        ]),
     ...(unanswered.length === 0
       ? []
       : [`the broker acknowledges nothing that is to be stored in ${unanswered.join(", ")}`]),

@@ -17,7 +17,7 @@ import { Facts } from "../history/facts.ts"
 import { Metrics, WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { runRouter } from "../routing/run-routers.ts"
 import type { Node, WorkerOptions } from "./node.ts"
-import { defaultStopWithin } from "./node.ts"
+import { defaultStopWithin, makeGates } from "./node.ts"
 import { deliverAssigned } from "./partition-runner.ts"
 import { problemsOf } from "./worker-service.ts"
 
@@ -97,6 +97,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     layout,
     owner,
     owned,
+    gates: makeGates(),
     nextId: () => `${owner.instance}.${requests++}`,
     membership,
     withheld,
@@ -143,16 +144,15 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   return {
     stop,
     delivering: Deferred.await(delivering),
-    partitions: () =>
-      [...owned]
-        .flatMap(([index, { isDelivering }]) => (isDelivering ? [index] : []))
-        .toSorted((one, other) => one - other),
+    partitions: () => deliveredIn(owned),
     problems: () =>
       problemsOf({
         isConnected: broker.life() !== undefined,
         isKnown: membership.isCurrent(),
         isHistoryOpen: Context.get(services, Facts).isOpen(),
+        waits: waitsOf(node, Context.get(services, Directory)),
         unanswered: broker.unanswered().map(({ stream }) => stream),
+        failedPulls: broker.failedPulls(),
         delivers: !roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
         isStopping: node.stopping(),
         overdue: [...owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
@@ -160,6 +160,20 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     refused: Deferred.await(refused)
   } satisfies Worker
 })
+
+/** Returns the partitions in which it delivers, in order. */
+const deliveredIn = (owned: ReadonlyMap<number, Partition>): ReadonlyArray<number> =>
+  [...owned]
+    .flatMap(([index, { isDelivering }]) => (isDelivering ? [index] : []))
+    .toSorted((one, other) => one - other)
+
+/** Returns what does not go on now, one sentence each. */
+const waitsOf = ({ gates, options }: Node, { isCurrent }: Directory["Service"]) => [
+  ...Object.values(gates).flatMap(({ problem }) => problem() ?? []),
+  ...(options.roles.includes("router") && !isCurrent()
+    ? ["routing waits until the endpoints have been read again"]
+    : [])
+]
 
 const loadOf = (owned: ReadonlyMap<number, Partition>) =>
   Effect.suspend(() =>
@@ -195,10 +209,11 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
  * Routes events. Deliveries for the worker's own partitions may be attempted directly, or stored in
  * the backlog at once.
  */
-const route = ({ layout, options, owned, stopping, workerClock }: Node) =>
+const route = ({ gates, layout, options, owned, stopping, workerClock }: Node) =>
   runRouter({
     worker: options.id,
     layout,
+    gates,
     prefetchBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     directBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,

@@ -8,6 +8,7 @@ import { readLayout } from "../../src/broker/installed.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { runRouter } from "../../src/routing/run-routers.ts"
+import { makeGates } from "../../src/worker/node.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import {
   endpoint,
@@ -118,6 +119,7 @@ const routerBy = Effect.fnUntraced(function* () {
     layout: yield* readLayout,
     prefetchBytes: 1_000_000,
     directBytes: 0,
+    gates: makeGates(),
     owned: { attempt: () => false, storeInBacklog: () => false },
     stopping: () => stopping,
     isClockTrusted: () => true

@@ -510,7 +510,8 @@ export class SimConnection implements Wire, Peer {
       life: () => this.#info,
       unanswered: () => publisher.unanswered.streams(monotonicMs()),
       largestMessage: () => outbound.largest,
-      pull: (options) => pullWith(this, outbound, turns, onReconnect, options),
+      pull: (options) => pullWith(this, outbound, turns, onReconnect, new Set(), options),
+      failedPulls: () => [],
       readMessage: (operation, stream, query) =>
         askFor(operation, () => {
           const of = server.led(stream)

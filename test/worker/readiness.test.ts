@@ -4,6 +4,8 @@ import { problemsOf } from "../../src/worker/worker-service.ts"
 const ready = {
   ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },
   overdue: [],
+  waits: [],
+  failedPulls: [],
   unanswered: []
 }
 
@@ -16,6 +18,17 @@ describe("problemsOf", () => {
     [
       { unanswered: ["PETREL_DEAD", "KV_petrel_retries"] },
       ["the broker acknowledges nothing that is to be stored in PETREL_DEAD, KV_petrel_retries"]
+    ],
+    [
+      {
+        waits: ["the broker takes no retry records", "the broker takes no deliveries"],
+        failedPulls: ["PETREL_EVENTS", "PETREL_DELIVERIES_0"]
+      },
+      [
+        "the broker takes no retry records",
+        "the broker takes no deliveries",
+        "the broker gives no messages of PETREL_EVENTS, PETREL_DELIVERIES_0; `petrel status` says whether something is missing"
+      ]
     ],
     [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
     [{ delivers: false }, ["the worker has not begun to deliver"]],

@@ -1,0 +1,112 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { natsClients } from "../../src/broker/clients.ts"
+import { init } from "../../src/broker/init.ts"
+import {
+  endpoint,
+  eventually,
+  installation,
+  publish,
+  quickRetry,
+  testTopology,
+  worker
+} from "../kit/engine.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, quiet } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+/** Removes a stream, as a person does with a command-line tool of the broker. */
+const remove = (stream: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* natsClients
+    return yield* ask("remove", () => jsm.streams.delete(stream))
+  })
+
+/** Waits until a worker says what keeps it from its work. */
+const said = (problems: () => ReadonlyArray<string>, wanted: ReadonlyArray<string>) =>
+  eventually(Effect.sync(problems), (those) => those.join() === wanted.join())
+
+describe.concurrent("a worker is not ready", () => {
+  scenario("while the bucket of retry records is missing, until there is one again", () =>
+    Effect.gen(function* () {
+      const { names } = yield* natsClients
+      const hook = yield* receiver({ answer: { status: 500 } })
+      yield* endpoint({ url: hook.url, retry: quickRetry() })
+      const { problems } = yield* worker()
+      assert.deepStrictEqual(problems(), [])
+      yield* remove(`KV_${names.buckets.retries}`)
+      yield* publish("a", "1")
+      yield* said(problems, [
+        "the broker takes no retry records: nothing new is sent until it does"
+      ])
+      yield* init(testTopology)
+      yield* said(problems, [])
+    })
+  )
+
+  scenario("while there are no events to be had: their stream is missing", () =>
+    Effect.gen(function* () {
+      const { names } = yield* natsClients
+      const { problems } = yield* worker()
+      yield* remove(names.events)
+      yield* said(problems, [
+        `the broker gives no messages of ${names.events}; \`petrel status\` says whether something is missing`
+      ])
+      yield* init(testTopology)
+      yield* said(problems, [])
+    })
+  )
+
+  scenario("while deliveries cannot be stored: their stream is missing", () =>
+    Effect.gen(function* () {
+      const { names } = yield* natsClients
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      // Without an owner, deliveries go to their queue.
+      const { problems } = yield* worker({ roles: ["router"] })
+      for (const partition of [0, 1]) yield* remove(names.deliveries(partition))
+      yield* publish("a", "1")
+      yield* said(problems, ["the broker takes no deliveries: events wait until it does"])
+      yield* init(testTopology)
+      yield* said(problems, [])
+    })
+  )
+
+  scenario("while it cannot know all endpoints: their bucket is missing", () =>
+    Effect.gen(function* () {
+      const { names } = yield* natsClients
+      const { problems } = yield* worker()
+      yield* remove(`KV_${names.buckets.endpoints}`)
+      yield* said(problems, ["routing waits until the endpoints have been read again"])
+      yield* init(testTopology)
+      yield* said(problems, [])
+    })
+  )
+
+  it.live("while the broker refuses its login, between one attempt and the next as well", () =>
+    Effect.gen(function* () {
+      const login = (password: string) => `authorization { user: petrel, password: ${password} }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: login("former") })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const url = server.url.replace("//", "//petrel:former@")
+      yield* installation({ ...server, url }).run(
+        Effect.gen(function* () {
+          const { problems } = yield* worker()
+          yield* Effect.promise(() => server.restartWith(login("other")))
+          yield* said(problems, ["the broker is not connected"])
+          const until = Date.now() + 3_000
+          while (Date.now() < until) {
+            assert.deepStrictEqual(problems(), ["the broker is not connected"])
+            yield* Effect.sleep(5)
+          }
+          yield* Effect.promise(() => server.restart())
+          yield* said(problems, [])
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+})
