@@ -170,7 +170,7 @@ export class AuditReading {
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
       this.objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
     events.read(seen)
-    this.headers.see(seen.seq, seen.message)
+    this.headers.see(seen.seq, seen.message, millisOf(seen.nanoseconds))
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) this.#onReplaced(seen.seq)
   }
 

@@ -41,6 +41,7 @@ import {
   type Scope,
   withoutExpired
 } from "./reach.ts"
+import { findNotCopied } from "./source-gaps.ts"
 
 /** A risk that an operator should know of, and that is no problem of a delivery. */
 export interface Caution {
@@ -303,6 +304,7 @@ export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole
     reach,
     misconfigured,
     diverged: yield* divergedSources(reading.copiesCompared, reach.scope),
+    notCopied: yield* findNotCopied(reading.headers.sourceGaps),
     incoming: yield* compareIncoming(
       { copied: reading.headers.incoming, leftQuarantine: reading.leftQuarantine },
       reach

@@ -35,6 +35,8 @@ export interface Findings {
   readonly misconfigured: ReadonlyArray<AuditProblem>
   /** Sources that lost what was copied from them. */
   readonly diverged: ReadonlyArray<AuditProblem>
+  /** What was published to tenants' streams and is no event. */
+  readonly notCopied: ReadonlyArray<AuditProblem>
   /** What came in and is no event, and what was removed of it. */
   readonly incoming: ReadonlyArray<AuditProblem>
   readonly overdue: ReadonlyArray<Overdue>
@@ -243,6 +245,7 @@ export const judge = Effect.fnUntraced(function* (
     ...findings.misconfigured,
     ...reading.routed.lost(reach),
     ...findings.diverged,
+    ...findings.notCopied,
     ...findings.incoming,
     ...(yield* wronglyLeftOut(reading))
   ]

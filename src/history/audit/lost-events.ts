@@ -18,6 +18,7 @@ import type { Ledger } from "./ledger.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach, Scope, StreamBeginning } from "./reach.ts"
 import { goneTooEarly } from "./reach.ts"
+import { SourceGaps } from "./source-gaps.ts"
 
 /** The broker lost the end of a stream after it was read, as in a power cut. */
 class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
@@ -194,6 +195,7 @@ export class EventHeaders {
   readonly #origins = new Repeats()
   /** Sequences of INTAKE that events name as their origins. */
   readonly incoming = new SequenceRuns()
+  readonly sourceGaps: SourceGaps
   /** Sequences of events that a source stored again. */
   readonly repeated = new Set<number>()
   /**
@@ -204,15 +206,18 @@ export class EventHeaders {
 
   constructor(names: Names) {
     this.#names = names
+    this.sourceGaps = new SourceGaps(names)
   }
 
-  see(seq: number, message: Msg): void {
+  /** @param at when it was stored, ms since the epoch. */
+  see(seq: number, message: Msg, at: number): void {
     const header = headersOf(message)
     const { eventRoot, ownEvents } = this.#names
     const tenant = message.subject.split(".", 2)[1] ?? ""
     if (!message.subject.startsWith(`${eventRoot}.`)) return
     const origin = readOrigin(header("nats-stream-source"))
     if (origin !== undefined && this.#origins.isRepeat(tenant, origin)) this.repeated.add(seq)
+    if (origin !== undefined) this.sourceGaps.see(origin, at)
     if (origin?.stream === this.#names.intake) this.incoming.add(origin.seq)
     if (origin !== undefined && origin.stream !== ownEvents) return
     const id = header("nats-msg-id")

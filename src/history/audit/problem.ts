@@ -23,6 +23,7 @@ const problemKinds = [
   "event-gap",
   "event-gone",
   "event-lost",
+  "event-not-copied",
   "event-replaced",
   "source-diverged",
   "intake-lost",
