@@ -180,7 +180,8 @@ class PartitionLease implements Ownership {
    * revision, so the lease is read first.
    */
   #renewOrReconsider() {
-    return this.#life() === this.#renewedIn
+    const life = this.#life()
+    return life !== undefined && life === this.#renewedIn
       ? Effect.catchIf(this.#write(this.#revision), isConflict, () => this.#reconsider)
       : this.#reconsider
   }

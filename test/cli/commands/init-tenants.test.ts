@@ -73,7 +73,10 @@ describe("petrel init --tenant-streams", () => {
       }).pipe(Effect.provide(connectTo({ url })))
       const status = () => Effect.map(run("status", ...flags), ({ out }) => out.join("\n"))
       const said = yield* status()
-      assert.match(said, /the stream of globex was taken out of .*`petrel init --tenant-streams globex`/)
+      assert.match(
+        said,
+        /the stream of globex was taken out of .*`petrel init --tenant-streams globex`/
+      )
       assert.notInclude(said, "(sources)")
       const plain = yield* init()
       assert.match(
