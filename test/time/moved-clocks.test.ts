@@ -21,8 +21,9 @@ const minute = 60 * second
 
 /** A lease that was taken now, of a broker that stores whatever is written. */
 const takeLease = () => {
+  const life = {}
   const service = {
-    ...{ names: makeNames(), life: () => undefined },
+    ...{ names: makeNames(), life: () => life },
     publish: () => Effect.succeed({ stream: "KV", seq: 1, duplicate: false }),
     readMessage: () => Effect.succeed(null)
   } as unknown as Broker["Service"]

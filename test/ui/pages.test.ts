@@ -73,6 +73,12 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         assert.strictEqual(page.url(), `${console.url}/ui/`)
         wrong.push(...(await faults(page)))
         await page.getByText("Nothing needs somebody.").waitFor()
+        // What was well may not be so any more once the console no longer answers.
+        await page.route("**/v1/status", (route) => route.abort())
+        await page.getByText("This is what was last known.").waitFor()
+        assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
+        await page.unroute("**/v1/status")
+        await page.getByText("Nothing needs somebody.").waitFor()
         const alert = {
           ...{ id: "1", name: "success-low", about: "tenant", level: "warn", threshold: 95 },
           ...{ unit: "percent", windowMs: 1, raisedAt: new Date().toISOString(), tenant: "acme" }

@@ -163,7 +163,8 @@ const SystemVerdict = ({
           verdictIn(last) === "problems" &&
           !problems.some(({ code }) => code === "deliveries-missing")
         const found = problems.length + (isMissed ? 1 : 0)
-        const isWell = found === 0 && alerts === 0 && endpoints !== null
+        const isCurrent = asked.problem === undefined
+        const isWell = isCurrent && found === 0 && alerts === 0 && endpoints !== null
         return (
           <>
             <section class={`card verdict ${isWell ? "" : "warn"}`}>
@@ -171,7 +172,11 @@ const SystemVerdict = ({
                 {isWell ? "✓" : "▲"}
               </div>
               <div>
-                <strong>{verdictOf(found, alerts, endpoints !== null, isOfTenant)}</strong>
+                <strong>
+                  {isCurrent
+                    ? verdictOf(found, alerts, endpoints !== null, isOfTenant)
+                    : "This is what was last known."}
+                </strong>
                 <p>
                   {isOfTenant && "In the whole installation: "}
                   <EndpointCounts of={endpoints} />;{" "}

@@ -10,8 +10,10 @@ import { writeBackupFile } from "./backup-files.ts"
 import { BackupError, type BackupFile, type CopiedStream } from "./manifest.ts"
 import { bucketTail, cameThroughBacklog, cameThroughQueue, partitionTail } from "./tail.ts"
 
-/** Copies of one stream, or of a queue and its backlog, until one is good. */
+/** Copies of one bucket until one is good. */
 const maxCopies = 20
+/** Readings of what came into a partition after its copies, until one misses nothing; some ms each. */
+const maxReadings = 100
 
 /** What a backup does, for who shows its progress. */
 export type BackupStep =
@@ -102,12 +104,12 @@ export class Copies {
   /** Copies the queue and the backlogs of a partition, and what moved into them meanwhile. */
   readonly partition = Effect.fnUntraced({ self: this }, function* (index: number) {
     const { names } = this.#options
-    for (let tries = 1; tries <= maxCopies; tries++) {
-      const queue = yield* this.#copy(names.deliveries(index))
-      const backlog = yield* this.#copy(names.backlog(index))
+    const queue = yield* this.#copy(names.deliveries(index))
+    const backlog = yield* this.#copy(names.backlog(index))
+    const copied = { stream: backlog.name, after: backlog.info.state.last_seq }
+    for (let tries = 1; tries <= maxReadings; tries++) {
       const [inQueue, inBacklog] = [yield* this.#tailAfter(queue), yield* this.#tailAfter(backlog)]
-      // What moved more than once may have been where nothing was copied any more.
-      const copied = { stream: backlog.name, after: backlog.info.state.last_seq }
+      // What moved more than once may have been where nothing was read any more.
       if (yield* cameThroughBacklog(inQueue.upTo, copied)) continue
       if (yield* cameThroughQueue(inBacklog.upTo, inQueue.upTo, originStreams(names, index)))
         continue
@@ -115,7 +117,7 @@ export class Copies {
       return yield* this.#keep(backlog, inBacklog.tail)
     }
     return yield* new BackupError({
-      message: `in partition ${index}, deliveries moved back and forth during each of ${maxCopies} attempts to copy it: try again later`
+      message: `in partition ${index}, deliveries moved back and forth during each of ${maxReadings} attempts to read what came after its copy: try again later`
     })
   })
 
