@@ -690,26 +690,32 @@ describe("a backup", () => {
         const [queue, backlog] = [names.deliveries(index), names.backlog(index)]
         const last = Effect.fnUntraced(function* (stream: string) {
           const { state } = yield* streamInfo("look", stream)
-          return { stream, after: state.last_seq }
+          const { last_seq: after } = state
+          return { stream, after, upTo: after, read: new Set<number>() }
         })
         const messages = yield* Stream.runCollect(scanQueue(backlog, ">"))
         // Of what is in a message with others, no header of its own tells where it came from.
         const shared = messages.find(({ header }) => !header.get("petrel-entries").startsWith("1 "))
         assert.strictEqual(shared?.header.get("petrel-origin"), "")
         const streams = originStreams(names, index)
-        const none = { stream: backlog, after: 0 }
-        assert.isTrue(yield* cameThroughQueue(none, { stream: queue, after: 0 }, streams))
-        assert.isTrue(yield* cameThroughQueue(none, { stream: queue, after: 19 }, streams))
+        const none = { stream: backlog, upTo: 0, after: 0, read: new Set<number>() }
+        const copied = (upTo: number, ...read: ReadonlyArray<number>) => ({
+          ...{ stream: queue, upTo, read: new Set(read) }
+        })
+        assert.isTrue(yield* cameThroughQueue(none, copied(0), streams))
+        assert.isTrue(yield* cameThroughQueue(none, copied(19), streams))
+        assert.isFalse(yield* cameThroughQueue(none, copied(19, 20), streams))
         assert.isFalse(yield* cameThroughQueue(none, yield* last(queue), streams))
-        assert.isFalse(
-          yield* cameThroughQueue(yield* last(backlog), { stream: queue, after: 0 }, streams)
-        )
+        assert.isFalse(yield* cameThroughQueue(yield* last(backlog), copied(0), streams))
 
         const before = yield* last(queue)
         yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "a test")
         yield* facts.count("attempt-failed", 20)
         yield* eventually(backlogged, (waiting) => waiting === 0)
         assert.isTrue(yield* cameThroughBacklog(before, none))
+        const { upTo } = yield* last(backlog)
+        const read = new Set(Array.from({ length: upTo }, (_, index) => index + 1))
+        assert.isFalse(yield* cameThroughBacklog(before, { ...none, read }))
         assert.isFalse(yield* cameThroughBacklog(yield* last(queue), none))
         assert.isFalse(yield* cameThroughBacklog(before, yield* last(backlog)))
       })

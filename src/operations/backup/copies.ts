@@ -106,13 +106,12 @@ export class Copies {
     const { names } = this.#options
     const queue = yield* this.#copy(names.deliveries(index))
     const backlog = yield* this.#copy(names.backlog(index))
-    const copied = { stream: backlog.name, after: backlog.info.state.last_seq }
     for (let tries = 1; tries <= maxReadings; tries++) {
       const [inQueue, inBacklog] = [yield* this.#tailAfter(queue), yield* this.#tailAfter(backlog)]
       // What moved more than once may have been where nothing was read any more.
-      if (yield* cameThroughBacklog(inQueue.upTo, copied)) continue
-      if (yield* cameThroughQueue(inBacklog.upTo, inQueue.upTo, originStreams(names, index)))
-        continue
+      if (yield* cameThroughBacklog(inQueue.copied, inBacklog.copied)) continue
+      const streams = originStreams(names, index)
+      if (yield* cameThroughQueue(inBacklog.copied, inQueue.copied, streams)) continue
       yield* this.#keep(queue, inQueue.tail)
       return yield* this.#keep(backlog, inBacklog.tail)
     }
@@ -136,11 +135,13 @@ export class Copies {
     return Effect.andThen(tell({ event: "copying", stream: name }), copy)
   }
 
-  /** Copies what came into a stream after its copy, and tells what that holds at least. */
+  /** Copies what came into a stream after its copy. */
   readonly #tailAfter = Effect.fnUntraced({ self: this }, function* ({ info, name }: Copy) {
     const { last_seq: after } = yield* stateOf(this.#options.names, name)
-    const tail = yield* this.#tail(name, partitionTail(name, info.state.last_seq))
-    return { tail, upTo: { stream: name, after } }
+    const upTo = info.state.last_seq
+    const read = new Set<number>()
+    const tail = yield* this.#tail(name, partitionTail(name, upTo, read))
+    return { tail, copied: { stream: name, upTo, after, read } }
   })
 
   #tail(name: string, lines: Stream.Stream<Uint8Array, BrokerError, Broker>) {

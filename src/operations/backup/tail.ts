@@ -73,10 +73,17 @@ const lineOf = ({ data, seq, subject }: Stored, headers: HeaderList): Uint8Array
   )
 }
 
-/** The messages of a queue or a backlog that were stored after a sequence, those still there. */
-export const partitionTail = (stream: string, after: number) =>
+/**
+ * The messages of a queue or a backlog that were stored after a sequence, those still there.
+ *
+ * @param read gets their sequences.
+ */
+export const partitionTail = (stream: string, after: number, read: Set<number>) =>
   scanQueue(stream, ">", after + 1).pipe(
-    Stream.map((message) => lineOf(message, headersOf(message.header)))
+    Stream.map((message) => {
+      read.add(message.seq)
+      return lineOf(message, headersOf(message.header))
+    })
   )
 
 /**
@@ -103,43 +110,54 @@ export const bucketTail = (
     })
   )
 
-/** A stream, and the sequence after which what came into it is not in its copy. */
-interface CopiedUpTo {
+/** What is copied of a stream. */
+interface Copied {
   readonly stream: string
+  /** The last sequence of its copy. */
+  readonly upTo: number
+  /** The last sequence when its tail was begun. */
   readonly after: number
+  /** The sequences in its tail. */
+  readonly read: ReadonlySet<number>
 }
 
-const isBehind = (origin: string | undefined, { after, stream }: CopiedUpTo): boolean => {
+const isIn = (
+  origin: string | undefined,
+  { read, stream, upTo }: Omit<Copied, "after">
+): boolean => {
   const place = readPlace(origin ?? "")
-  return place?.stream === stream && place.seq > after
+  return place?.stream !== stream || place.seq <= upTo || read.has(place.seq)
 }
 
 /**
- * True if a delivery came into a backlog after its copy that came into the queue after the queue's
- * copy: it may be in neither. A message that this version cannot read may hold one.
+ * True if a delivery came into a backlog after its tail was begun, from a place in the queue that
+ * neither the queue's copy nor its tail has. A message that this version cannot read may hold one.
  */
 export const cameThroughQueue = Effect.fnUntraced(function* (
-  backlog: CopiedUpTo,
-  queue: CopiedUpTo,
+  backlog: Pick<Copied, "after" | "stream">,
+  queue: Omit<Copied, "after">,
   streams: OriginStreams
 ) {
   const found = yield* scanQueue(backlog.stream, ">", backlog.after + 1).pipe(
     Stream.filter(({ header, subject }) => {
       const entries = backlogEntriesIn(subject, (name) => header.get(name) || undefined, streams)
-      return entries?.some((entry) => isBehind(waitingIn(entry).origin, queue)) ?? true
+      return entries?.some((entry) => !isIn(waitingIn(entry).origin, queue)) ?? true
     }),
     Stream.runHead
   )
   return Option.isSome(found)
 })
 
-/** True if a delivery came into a queue after its tail that came into the backlog after its copy. */
+/**
+ * True if a delivery came into a queue after its tail was begun, from a place in the backlog that
+ * neither the backlog's copy nor its tail has.
+ */
 export const cameThroughBacklog = Effect.fnUntraced(function* (
-  queue: CopiedUpTo,
-  backlog: CopiedUpTo
+  queue: Pick<Copied, "after" | "stream">,
+  backlog: Omit<Copied, "after">
 ) {
   const found = yield* scanQueue(queue.stream, ">", queue.after + 1).pipe(
-    Stream.filter(({ header }) => isBehind(header.get("petrel-origin"), backlog)),
+    Stream.filter(({ header }) => !isIn(header.get("petrel-origin"), backlog)),
     Stream.runHead
   )
   return Option.isSome(found)
