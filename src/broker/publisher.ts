@@ -182,7 +182,7 @@ export class Publisher {
     const result = resultOf(message, subject)
     // A broker that can store nothing more still refuses writes and names duplicates, from memory.
     if (!(result instanceof PublishError)) {
-      if (!result.duplicate) this.unanswered.stored(subject)
+      if (!result.duplicate) this.unanswered.stored(subject, publication.sentAt, result.stream)
       else {
         const late = this.#late.earlier(subject, headers)
         if (late?.again === token) this.unanswered.wasStored(subject, late.publication.sentAt)

@@ -31,6 +31,13 @@ interface Silence {
 export class Unanswered {
   readonly #streamOf: (subject: string) => string | undefined
   readonly #silences = new Map<string, Silence>()
+  /** By stream, when what it has stored was sent, the latest. */
+  readonly #storedUpTo = new Map<string, number>()
+  /**
+   * The stream of a subject by the one that acknowledges it: where tenants have streams of their own,
+   * events are stored in another one first. Every acknowledgement needs it, and a subject takes longer.
+   */
+  readonly #streams = new Map<string, string>()
 
   /** @param streamOf returns the stream that a subject is stored in; undefined if unknown. */
   constructor(streamOf: (subject: string) => string | undefined) {
@@ -39,18 +46,27 @@ export class Unanswered {
 
   timedOut(subject: string, sentAt: number, now: number): void {
     const stream = this.#streamOf(subject)
-    if (stream === undefined) return
+    // What was sent later is stored: only an answer was lost.
+    if (stream === undefined || (this.#storedUpTo.get(stream) ?? 0) > sentAt) return
     const known = this.#silences.get(stream)
     const isOld = known === undefined || now - known.latest > forgottenAfterMs
     const begun = isOld ? { since: sentAt, count: 0 } : known
     this.#silences.set(stream, { since: begun.since, latest: now, count: begun.count + 1 })
   }
 
-  /** The broker has stored a message. */
-  stored(subject: string): void {
-    if (this.#silences.size === 0) return
-    const stream = this.#streamOf(subject)
-    if (stream !== undefined) this.#silences.delete(stream)
+  /**
+   * The broker has stored a message.
+   *
+   * @param acknowledges the stream that its acknowledgement names.
+   */
+  stored(subject: string, sentAt: number, acknowledges: string): void {
+    let stream = this.#streams.get(acknowledges)
+    if (stream === undefined) {
+      stream = this.#streamOf(subject) ?? acknowledges
+      this.#streams.set(acknowledges, stream)
+    }
+    if (sentAt > (this.#storedUpTo.get(stream) ?? 0)) this.#storedUpTo.set(stream, sentAt)
+    if (this.#silences.size > 0) this.#silences.delete(stream)
   }
 
   /**
@@ -67,6 +83,7 @@ export class Unanswered {
   /** Forgets all: there is another connection, and perhaps another broker. */
   clear(): void {
     this.#silences.clear()
+    this.#storedUpTo.clear()
   }
 
   streams(now: number): ReadonlyArray<UnansweredStream> {

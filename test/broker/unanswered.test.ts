@@ -27,7 +27,8 @@ describe("streams in which nothing is stored", () => {
     const unanswered = new Unanswered(names.streamOf)
     silence(unanswered, fact, 4)
     silence(unanswered, "$KV.petrel_workers.worker.w1", 4)
-    unanswered.stored(names.subjects.fact("other", "hook", "ok", "delivered"))
+    const other = names.subjects.fact("other", "hook", "ok", "delivered")
+    unanswered.stored(other, 19_000, names.history)
     assert.deepStrictEqual(unanswered.streams(20_000), [
       { stream: "KV_petrel_workers", ms: 20_000 }
     ])
@@ -45,6 +46,29 @@ describe("streams in which nothing is stored", () => {
     silence(unanswered, fact, 1, 32_000)
     unanswered.wasStored(fact, 19_000)
     assert.lengthOf(unanswered.streams(37_000), 1)
+  })
+
+  it("are none of those that have stored what was sent after what timed out", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    // Stored before it is known that an earlier one is not answered.
+    unanswered.stored(fact, 4_000, names.history)
+    silence(unanswered, fact, 3)
+    assert.deepStrictEqual(unanswered.streams(16_000), [])
+    silence(unanswered, fact, 1, 15_000)
+    assert.deepStrictEqual(unanswered.streams(21_000), [{ stream: names.history, ms: 16_000 }])
+    // Of another broker nothing of that is known.
+    unanswered.clear()
+    silence(unanswered, fact, 3)
+    assert.lengthOf(unanswered.streams(16_000), 1)
+  })
+
+  it("are none of those whose messages another stream stores first", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    const event = names.subjects.event("acme", "a")
+    silence(unanswered, event, 4)
+    assert.lengthOf(unanswered.streams(20_000), 1)
+    unanswered.stored(event, 19_000, names.ownEvents)
+    assert.deepStrictEqual(unanswered.streams(20_000), [])
   })
 
   it("are forgotten where nobody publishes any more", () => {
