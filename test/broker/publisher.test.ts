@@ -7,6 +7,7 @@ import type { PublishError } from "../../src/broker/publication.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { Unanswered } from "../../src/broker/unanswered.ts"
 import { wireOf } from "../../src/broker/wire.ts"
+import { timers } from "../../src/time/timers.ts"
 import type { Installation } from "../kit/engine.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -102,7 +103,8 @@ describe("a publisher", () => {
       )
       const subject = names.subjects.dead("acme", "hook")
       yield* publisher.publish(subject, "", [["Nats-Msg-Id", "1"]])
-      const now = 20_000
+      // Sent after what is stored.
+      const now = timers.monotonicMs() + 12_000
       for (let n = 0; n < 3; n++) unanswered.timedOut(subject, now - 11_000, now)
       const silent = [{ stream: names.dead, ms: 11_000 }]
       yield* Effect.flip(publisher.publish(subject, "", [["Nats-Expected-Last-Sequence", "99"]]))
