@@ -14,7 +14,7 @@ const noSuitablePeers = 10005
 /** Returned by a server that is alone, or by a cluster that is too small. */
 const tooManyReplicas: ReadonlySet<number> = new Set([10074, 10058])
 
-/** True if the broker refused a stream for lack of storage. */
+/** True if the broker refused a stream because it has too little storage. */
 const isStorageShort = ({ code, message }: BrokerError): boolean =>
   code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
 

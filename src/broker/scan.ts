@@ -240,7 +240,7 @@ export const seeRest = Effect.fnUntraced(function* (
 ) {
   const { fromSeq, headersOnly = false, stream, subject } = range
   let from = fromSeq
-  // The only copy lacks nothing.
+  // The only copy has everything.
   if ((yield* copiesOf(stream)).state === undefined) {
     const { few, next } = yield* readFew(range, fromSeq)
     if (few.some((message) => see(message)) || next === undefined) return

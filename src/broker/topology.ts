@@ -208,7 +208,7 @@ const sourced = (
         {
           stream: {
             ...publishedTo(names.intake, [names.subjects.allIncoming], options, maxPayload),
-            // The copy in EVENTS must last longer: the broker copies again what EVENTS lacks.
+            // The copy in EVENTS must last longer: the broker copies again what EVENTS does not have.
             max_age: nanos(Math.min(options.intakeAge, options.eventAge)),
             max_bytes: options.intakeBytes,
             // Each event has a subject of its own, and a tenant's quarantine has one for all of it.

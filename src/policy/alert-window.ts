@@ -154,7 +154,7 @@ export class AlertWindow {
     if (firstAt === undefined) return
     const number = this.#numberAt(firstAt)
     const slice = this.#find(number)
-    // The first attempt may have been made by a former owner, which counted it elsewhere.
+    // The first attempt may have been made by a former owner, which counted it in its own memory.
     if (slice !== undefined && slice.pending > 0) slice.pending--
   }
 

@@ -132,6 +132,12 @@ const problems = Effect.map(audit({}), ({ cautions, judgement }) => ({
   cautions: cautions.filter(({ kind }) => kind === "restored")
 }))
 
+/** Waits until the first partition's backlog has no message any more. */
+const backlogRemoved = eventually(
+  Effect.flatMap(Broker, ({ names, streamInfo }) => streamInfo("look", names.backlog(0))),
+  ({ state }) => state.messages === 0
+)
+
 describe("a backup", () => {
   scenario(
     "that is made under load is restored elsewhere, and each event of it is delivered",
@@ -249,12 +255,7 @@ describe("a backup", () => {
                 ? Effect.gen(function* () {
                     yield* resumeEndpoint(target, "a test")
                     yield* facts.count("attempt-failed", events)
-                    yield* eventually(
-                      Effect.flatMap(Broker, ({ names, streamInfo }) =>
-                        streamInfo("look", names.backlog(0))
-                      ),
-                      ({ state }) => state.messages === 0
-                    )
+                    yield* backlogRemoved
                   }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
                 : Effect.void
             )
@@ -365,12 +366,7 @@ describe("a backup", () => {
                 ? Effect.gen(function* () {
                     yield* resumeEndpoint(target, "a test")
                     yield* facts.count("attempt-failed", events)
-                    yield* eventually(
-                      Effect.flatMap(Broker, ({ names, streamInfo }) =>
-                        streamInfo("look", names.backlog(0))
-                      ),
-                      ({ state }) => state.messages === 0
-                    )
+                    yield* backlogRemoved
                   }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
                 : Effect.void
             )

@@ -274,7 +274,7 @@ export class EventBodies {
     }
   )
 
-  /** Reads a run from any replica: one that is behind lacks the last events. */
+  /** Reads a run from any replica: one that is behind does not have the last events. */
   readonly #readRun = Effect.fnUntraced({ self: this }, function* ({ from, to, wanted }: EventRun) {
     const { batch, names } = this.#broker
     const isWanted = new Set(wanted.map(({ eventSeq }) => eventSeq))

@@ -153,7 +153,7 @@ export const isCompletedElsewhere = (
   directDeliveries.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)
 
 /**
- * Remembers for as long again that a delivery in a queue has ended elsewhere. Called when its
+ * Remembers for as long again that a delivery in a queue has ended in another place. Called when its
  * message was redelivered: an acknowledgement was lost, and the next one may be lost, too.
  */
 export const renewCompletedElsewhere = (

@@ -69,7 +69,7 @@ export const readRevised = Effect.fnUntraced(function* (place: Place) {
 export const readRecord = (place: Place) => Effect.map(readRevised(place), (found) => found?.record)
 
 /**
- * Copies a record unread for the message that replaces another one elsewhere.
+ * Copies a record unread for the message that replaces another one in another place.
  *
  * @param until when its delivery expires, ms since the epoch.
  */

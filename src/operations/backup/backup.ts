@@ -94,7 +94,7 @@ const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Lay
   yield* copies.plain(names.configuration)
   const history = yield* copies.plain(names.history)
   const events = yield* copies.plain(names.events)
-  // After the events: the broker copies into them what they lack, and never what has a sequence that
+  // After the events: the broker copies into them what they do not have, and never what has a sequence that
   // they know.
   if (layout.isSourced)
     for (const stream of [names.intake, names.origins]) yield* copies.plain(stream)

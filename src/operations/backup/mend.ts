@@ -81,7 +81,7 @@ const restoreMoved = Effect.fnUntraced(function* (
       endpoints.set(endpointKey(of.tenant, of.endpoint), of)
     }
   }
-  // Nothing tells whether the copies hold them elsewhere.
+  // Nothing tells whether the copies hold what is in them.
   const store = (message: TailMessage, deliveries: ReadonlyArray<TailDelivery>) =>
     storeInBacklog(names.backlog(partition), message, deliveries, streams)
   for (const message of queue) if (unreadable.has(message)) yield* storeAgain(message)

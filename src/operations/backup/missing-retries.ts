@@ -100,7 +100,7 @@ interface LeftBehind {
   readonly deadline: number
 }
 
-/** What the copies lack, and what they hold of deliveries that had gone on. */
+/** What is in no copy, and what the copies hold of deliveries that had gone on. */
 interface Compared {
   readonly missing: ReadonlyArray<Retry>
   readonly leftBehind: ReadonlyArray<LeftBehind>

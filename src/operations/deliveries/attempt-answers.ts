@@ -103,7 +103,7 @@ const subjectOf = (rows: ReadonlyArray<AttemptRow>, { subjects }: Names): string
 
 /**
  * Reads the texts of facts that mostly lie close together, by one request: of each attempt that a page
- * has there may be one other fact. A replica may answer that lacks the newest.
+ * has there may be one other fact. A replica may answer that does not have the newest.
  */
 const readTogether = Effect.fnUntraced(function* (rows: ReadonlyArray<AttemptRow>) {
   const { names } = yield* Broker

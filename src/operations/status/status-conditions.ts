@@ -295,7 +295,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
     ...conditionIf(
       incomplete > 0,
       "endpoint-incomplete",
-      `${plural(incomplete, "endpoint")} ${incomplete === 1 ? "was" : "were"} made again without a URL, secret or header that the history does not hold, and ${incomplete === 1 ? "is" : "are"} paused: \`petrel endpoint list --state paused\` names them, \`petrel endpoint show\` says what each lacks; set it, then run \`petrel endpoint resume\``
+      `${plural(incomplete, "endpoint")} ${incomplete === 1 ? "was" : "were"} made again without a URL, secret or header that the history does not hold, and ${incomplete === 1 ? "is" : "are"} paused: \`petrel endpoint list --state paused\` names them, \`petrel endpoint show\` says what is missing; set it, then run \`petrel endpoint resume\``
     ),
     ...conditionIf(
       unreadable > 0,

@@ -179,7 +179,7 @@ const countWaiting = Effect.fnUntraced(function* (name: EndpointName) {
   const { inFlight, waiting } = yield* showActivity(name)
   const { backlog, memory, queue, schedules } = waiting
   const stored = queue + (schedules ?? 0) + backlog
-  // Those that come straight from their event are in the owner's memory alone, the others in both.
+  // Those that come directly from their event are in the owner's memory alone, the others in both.
   const held = (inFlight ?? 0) + (memory ?? 0)
   return {
     count: Math.max(stored, held),

@@ -90,7 +90,7 @@ const waitingCheck = (
   now: number
 ): Check => {
   const { backlog, queue, schedules } = waiting
-  // What comes straight from events is in the owner's memory alone.
+  // What comes directly from events is in the owner's memory alone.
   const held = (answer?.inFlight ?? 0) + (answer?.inLine ?? 0)
   const sum = Math.max(backlog + queue + (schedules ?? 0), held)
   const says =
