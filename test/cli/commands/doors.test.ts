@@ -81,6 +81,7 @@ for (const { args, name, path, status } of [
             ["sh", "-c", 'exec "$@" >/dev/full', "sh"]
           )
           yield* eventually(statusOf(`http://${listen}${path}`), (answered) => answered === status)
+          // Time to end, as it would where it could not write: nothing shows that it goes on.
           yield* Effect.sleep("500 millis")
           assert.strictEqual(yield* statusOf(`http://${listen}${path}`), status)
           yield* server.signal("SIGTERM")

@@ -241,6 +241,7 @@ describe("petrel worker", () => {
         )
         yield* worker.until((out) => out.length > 1)
         yield* worker.signal("SIGHUP")
+        // Time to end, as it did: nothing shows that it passes over the signal.
         yield* Effect.sleep("1 seconds")
         yield* publish("a", "1")
         yield* facts.count("delivered", 1)
