@@ -1,7 +1,8 @@
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import { apiDocument } from "../../src/api/document.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { quarantine } from "../../src/intake/quarantine.ts"
+import { readLastAudit } from "../../src/operations/audit/run-audit.ts"
 import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { watch } from "../machine.ts"
 import {
@@ -28,6 +29,7 @@ const refused = 200
 
 const Made = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
 const Id = Schema.Struct({ id: Schema.String })
+const Job = Schema.Struct({ state: Schema.String })
 const Page = Schema.Struct({ deliveries: Schema.Array(Schema.Struct({ event: Schema.String })) })
 const DeadLetters = Schema.Struct({
   deadLetters: Schema.Array(Schema.Struct({ id: Schema.Int }))
@@ -70,6 +72,17 @@ const putInQuarantine = quarantine(
   Buffer.from("{}")
 )
 
+/** Waits until the console's own audit has read what is stored now. */
+const audited = Effect.gen(function* () {
+  const next = (after: number) =>
+    Effect.repeat(
+      Effect.map(readLastAudit, (last) => last?.at ?? 0),
+      { until: (at) => at > after, schedule: Schedule.spaced("1 second") }
+    )
+  // The look that ends next may have begun before.
+  yield* next(yield* next(Date.now()))
+})
+
 /** Makes what the document's gets are about, and returns what to ask for it by. */
 const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
   const idOf = async (path: string, body: unknown) =>
@@ -92,6 +105,11 @@ const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
   )
   // These jobs find nothing to do.
   const since = new Date().toISOString()
+  const audits = await idOf("/v1/audits", { tenant })
+  // It reads all events and facts, and would take a core while the console is asked.
+  let state = "running"
+  while (state !== "done")
+    ({ state } = Schema.decodeUnknownSync(Job)(await call("GET", `/v1/audits/${audits}`)))
   return {
     tenant,
     event,
@@ -105,7 +123,7 @@ const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
     replays: await idOf(`${base}/replays`, { endpoint: "e3", since }),
     retries: await idOf(`${base}/retries`, { endpoint: "e3" }),
     recoveries: await idOf(`${base}/endpoints/e3/recover`, { since }),
-    audits: await idOf("/v1/audits", { tenant })
+    audits
   }
 }
 
@@ -170,7 +188,7 @@ export const logAsked: Scenario = {
     ])
     const { token } = Schema.decodeUnknownSync(Made)(made.printed)
     const known = yield* Effect.promise(() => makeKnown(callerOf(console.address, token)))
-    yield* Effect.provide(caughtUp, connectTo(broker))
+    yield* Effect.provide(Effect.andThen(caughtUp, audited), connectTo(broker))
     const questions = questionsOf(apiDocument(), known)
     const resting = memoryOf(console.pid)
     const asker = yield* startAsker(console, token, broker.pid)

@@ -67,8 +67,6 @@ describe.concurrent("a delivery that comes back under the sequence that it had b
         const power = powerCut(server, [names.backlog(partition)])
         yield* power.remember
         const facts = yield* history
-        // The worker has to know of the pause before the event comes.
-        yield* pauseEndpoint(hook, undefined, "test")
         const first = yield* worker({ id: "w1" })
         yield* throughBacklog("a", 1)
         yield* facts.count("attempt-failed", 2)
