@@ -187,8 +187,8 @@ const withAnyContent = (value: Json): Json => {
 
 /** Headers of answers, by their status. */
 const headersByStatus: Record<string, Json> = {
-  201: { Location: header("The path of what was made, where it has one.", "string") },
-  202: { Location: header("The path of the job, where there is one.", "string") },
+  201: { Location: header("The path of what was made, if it has one.", "string") },
+  202: { Location: header("The path of the job, if there is one.", "string") },
   401: { "WWW-Authenticate": header("How to authenticate.", "string") },
   405: { Allow: header("The methods that the path has.", "string") },
   429: { "Retry-After": header("Seconds until it is worth trying again.", "integer") },
@@ -200,7 +200,7 @@ const headersByOperation: Record<string, Record<string, Json>> = {
   "events.publish": {
     200: {
       "Retry-After": header(
-        "Seconds until it is worth sending those events of a batch again whose status is 503, where there are some.",
+        "Seconds until it is worth sending the events of a batch again whose status is 503, if there are any.",
         "integer"
       )
     }
@@ -211,7 +211,7 @@ const headersByOperation: Record<string, Record<string, Json>> = {
 const headersWithKey: Record<string, Json> = {
   409: {
     "Retry-After": header(
-      "Seconds until it is worth trying again, where a request with the same Idempotency-Key is being carried out.",
+      "Seconds until it is worth trying again, if a request with the same Idempotency-Key is being carried out.",
       "integer"
     )
   }

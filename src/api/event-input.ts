@@ -44,13 +44,13 @@ const Described = documented(Fields, {
   identifier: "NewEvent",
   description: "An event, with one of `data`, `text` and `base64`.",
   fields: {
-    type: "Such as invoice.paid.",
+    type: "The event's type, such as invoice.paid.",
     id: "The same id within 10 minutes (unless the installation has another time) is the same event. The tenant and a dot are put before it. (Default: a new one)",
     contentType:
-      "What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`)",
+      "The media type that receivers get with the body. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`)",
     headers:
       "Stored with the event. Receivers get traceparent and tracestate, and those that their endpoint or tenant names.",
-    data: "Any JSON. Receivers get it as it is written here, without white space.",
+    data: "Any JSON value. Receivers get it as it is written here, without white space.",
     text: "Receivers get it in UTF-8.",
     base64: "Receivers get the bytes."
   },
@@ -94,7 +94,7 @@ export const BatchAnswer = documented(
     identifier: "BatchAnswer",
     fields: {
       status:
-        "As of a request for this event alone: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored.",
+        "The status that a request for this event alone would get: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored.",
       id: publishedTexts.id,
       seq: publishedTexts.seq,
       detail: "Why it was not stored, and what to do.",
@@ -119,7 +119,7 @@ export const BatchResult = documented(
     fields: {
       stored: "How many were stored.",
       duplicates: "How many were there already.",
-      failed: "How many were neither: see each.",
+      failed: "How many were not stored: see each.",
       events: "What became of each, in the order of the request."
     }
   }

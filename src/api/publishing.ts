@@ -246,7 +246,7 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/raw-events/:ty
  */
 export const publishing = operationGroup(
   "events",
-  "What happens at a tenant, and goes to its endpoints.",
+  "What happens at a tenant and goes to its endpoints.",
   publish,
   publishRaw
 )

@@ -172,30 +172,30 @@ const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {
   successWarnPercent: percent.annotateKey({
-    description: "A warning where fewer deliveries than this succeed, percent."
+    description: "A warning if fewer deliveries than this succeed, percent."
   }),
   successCriticalPercent: percent.annotateKey({
-    description: "A critical alert where fewer deliveries than this succeed, percent."
+    description: "A critical alert if fewer deliveries than this succeed, percent."
   }),
   retriesPercent: percent.annotateKey({
     description:
-      "A warning where the first attempt of more deliveries than this must be retried, percent."
+      "A warning if the first attempt of more deliveries than this must be retried, percent."
   }),
   permanentPercent: percent.annotateKey({
-    description: "A warning where more final answers than this are permanent failures, percent."
+    description: "A warning if more final answers than this are permanent failures, percent."
   }),
   attemptsPerDelivery: orOff(
     Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))
   ).annotateKey({
-    description: "A warning where successful deliveries take more attempts than this on average."
+    description: "A warning if successful deliveries take more attempts than this on average."
   }),
   medianTime: orOff(PositiveDuration).annotateKey({
     description:
-      "A warning where half of the deliveries take longer than this from the event to success."
+      "A warning if half of the deliveries take longer than this from the event to success."
   }),
   p99Time: orOff(PositiveDuration).annotateKey({
     description:
-      "A warning where 1 of 100 deliveries takes longer than this from the event to success."
+      "A warning if 1 of 100 deliveries takes longer than this from the event to success."
   }),
   deadLetters: orOff(count).annotateKey({
     description: "A warning at this many dead letters of one endpoint within the window."
@@ -224,7 +224,7 @@ const thresholds = {
   }),
   statusInARow: toggle.annotateKey({
     description:
-      "Whether as many answers with one status in a row as a retry policy names for it are an alert."
+      "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status."
   }),
   // The API's document shows the encoded side of what is transformed.
   window: Schema.flip(
@@ -237,7 +237,7 @@ const thresholds = {
 
 const systemThresholds = {
   unroutedTime: orOff(PositiveDuration).annotateKey({
-    description: "A critical alert where an event waits longer than this to be routed."
+    description: "A critical alert if an event waits longer than this to be routed."
   }),
   waitingGrowth: orOff(count).annotateKey({
     description: "A warning if this many more deliveries wait than at the start of the window."
@@ -250,7 +250,7 @@ const systemThresholds = {
       "A critical alert at this many dead letters of all tenants, each within its window."
   }),
   outboxTime: orOff(PositiveDuration).annotateKey({
-    description: "A critical alert where rows of an outbox wait longer than this to be published."
+    description: "A critical alert if rows of an outbox wait longer than this to be published."
   }),
   outboxSetAside: orOff(count).annotateKey({
     description: "A warning at this many rows of all outboxes that are set aside."

@@ -35,7 +35,7 @@ export const AddressCheck = Schema.Struct({
   address: Schema.String.annotateKey({ description: "The address." }),
   durationMs: Schema.Number.annotateKey({ description: "TCP and TLS together, ms." }),
   tls: Schema.optionalKey(HandshakeCheck).annotateKey({
-    description: "Absent for http, and where no handshake was completed."
+    description: "Absent for http, and if no handshake was completed."
   }),
   error: Schema.optionalKey(Trouble).annotateKey({ description: "Why there is no connection." })
 })
@@ -47,7 +47,7 @@ export const ConnectionCheck = Schema.Struct({
   port: Schema.Int.annotateKey({ description: "The port." }),
   isSecure: Schema.Boolean.annotateKey({ description: "Whether TLS is used." }),
   lookupMs: Schema.optionalKey(Schema.Number).annotateKey({
-    description: "The look-up of the name, ms. Absent where the host is an address."
+    description: "The look-up of the name, ms. Absent if the host is an address."
   }),
   error: Schema.optionalKey(Trouble).annotateKey({
     description: "Why no address is known, or none may be connected to."

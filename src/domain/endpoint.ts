@@ -13,7 +13,7 @@ export const Secret = Schema.Struct({
   value: Schema.String.annotateKey({ description: "The secret." }),
   createdAt: Timestamp.annotateKey({ description: "When it was made." }),
   until: Schema.optionalKey(Timestamp).annotateKey({
-    description: "Until when it holds; absent for the present one."
+    description: "Until when it is valid; absent for the present one."
   })
 })
 export type Secret = typeof Secret.Type
@@ -36,7 +36,7 @@ export const Paused = Schema.Struct({
   reason: Schema.optionalKey(Schema.String).annotateKey({ description: "Why." }),
   lacksUrl: Schema.optionalKey(Schema.Literal(true)).annotateKey({
     description:
-      "The endpoint was made again and nobody knows its URL: it is not resumed before it has one."
+      "The endpoint was made again and its URL is not known: it is not resumed before it has one."
   })
 })
 export type Paused = typeof Paused.Type

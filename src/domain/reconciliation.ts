@@ -23,13 +23,15 @@ export const Reconciliation = Schema.Struct({
     description: "Missing ones that the provider was asked to send again."
   }),
   tooOld: Schema.Int.annotateKey({
-    description: "Not known: neither INTAKE nor EVENTS goes back so far. They are not fetched."
+    description:
+      "Not known, because neither INTAKE nor EVENTS goes back so far. They are not fetched."
   }),
   missingIds: Schema.Array(Schema.String).annotateKey({
     description: "The first missing ones, by their ids at the provider."
   }),
   problem: Schema.optionalKey(Schema.String).annotateKey({
-    description: "Why the first of those could not be had that were neither fetched nor asked for."
+    description:
+      "Why the first of the events that were neither fetched nor asked for could not be fetched."
   })
 })
 export type Reconciliation = typeof Reconciliation.Type

@@ -71,7 +71,7 @@ export const sourceSettings = {
     description:
       "Patterns of the provider's types that are then compared: `invoice.*`. (Default: those that the webhook gets, or all)"
   }),
-  /** How many may be missing before the history has `provider-lost`. (Default: 0) */
+  /** How many events may be missing before `provider-lost` is recorded in the history. (Default: 0) */
   alertAbove: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
   )

@@ -11,7 +11,7 @@ export const idempotencyKey = {
   "idempotency-key": Schema.optionalKey(
     Schema.NonEmptyString.check(Schema.isMaxLength(maxKey)).annotateKey({
       description:
-        "Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key.",
+        "Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key.",
       examples: ["retry-7f3a"]
     })
   )

@@ -5,7 +5,7 @@ import { Invalid, invalid, type Problem } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
 import { allTenants } from "./token.ts"
 
-const tenantText = "Whose it is: the owner of events and endpoints."
+const tenantText = "The tenant, which owns events and endpoints."
 
 /** The path of what belongs to a tenant. */
 export const tenantPath = "/v1/tenants/:tenant"
@@ -14,7 +14,7 @@ export const Tenant = Token.annotateKey({ description: tenantText, examples: ["a
 
 /** A tenant, or `*` for all of them. */
 export const TenantOrAll = Schema.Union([Schema.Literal(allTenants), Token]).annotateKey({
-  description: `${tenantText} \`*\` for all tenants, with a token of all of them.`,
+  description: `${tenantText} \`*\`: all tenants, with a token of all of them.`,
   examples: ["acme"]
 })
 

@@ -8,7 +8,7 @@ export const ifMatch = {
   "if-match": Schema.optionalKey(
     Schema.String.annotateKey({
       description:
-        'The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches.',
+        'The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches.',
       examples: ['"42"']
     })
   )
@@ -28,7 +28,7 @@ export const ifNoneMatch = {
   "if-none-match": Schema.optionalKey(
     Schema.String.annotateKey({
       description:
-        "An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It stands for the settings only: the endpoint's health may change while it stays the same.",
+        "One or more ETags that you know: if one of them is still current, the answer is 304 without a body. An ETag covers the settings only: the endpoint's health may change while it stays the same.",
       examples: ['"42"']
     })
   )

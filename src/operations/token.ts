@@ -40,8 +40,8 @@ const TokenName = Schema.String.check(
 /** A token to be made. */
 export const NewToken = Schema.Struct({
   tenant: TokenTenant.annotateKey({ description: "The name of the tenant." }),
-  scopes: Schema.NonEmptyArray(TokenScope).annotateKey({ description: "What it may do." }),
-  name: Schema.optionalKey(TokenName).annotateKey({ description: "What it is for, for people." }),
+  scopes: Schema.NonEmptyArray(TokenScope).annotateKey({ description: "Its scopes." }),
+  name: Schema.optionalKey(TokenName).annotateKey({ description: "A name for people." }),
   rate: Schema.optionalKey(Rate).annotateKey({
     description: "Requests per second. (Default: 1,000)"
   }),

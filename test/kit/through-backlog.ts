@@ -11,7 +11,9 @@ const followersKnow = Effect.gen(function* () {
   const followers = ask("look", () => jsm.consumers.list(`KV_${names.buckets.endpoints}`).next())
   yield* eventually(followers, (all) => {
     // A broker that was killed keeps the consumers of lost connections for a while.
-    const bound = all.filter(({ num_waiting, push_bound }) => push_bound === true || num_waiting > 0)
+    const bound = all.filter(
+      ({ num_waiting, push_bound }) => push_bound === true || num_waiting > 0
+    )
     return bound.length > 0 && bound.every(({ num_pending }) => num_pending === 0)
   })
 })

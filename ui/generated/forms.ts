@@ -363,7 +363,7 @@ export const endpointFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "A warning where fewer deliveries than this succeed, percent.",
+          "text": "A warning if fewer deliveries than this succeed, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -371,7 +371,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "A critical alert where fewer deliveries than this succeed, percent.",
+          "text": "A critical alert if fewer deliveries than this succeed, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -379,7 +379,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
+          "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -387,7 +387,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "A warning where more final answers than this are permanent failures, percent.",
+          "text": "A warning if more final answers than this are permanent failures, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -395,7 +395,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "A warning where successful deliveries take more attempts than this on average.",
+          "text": "A warning if successful deliveries take more attempts than this on average.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -403,7 +403,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "A warning where half of the deliveries take longer than this from the event to success.",
+          "text": "A warning if half of the deliveries take longer than this from the event to success.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -411,7 +411,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
+          "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -503,7 +503,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
+          "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
           "removal": "null",
           "kind": {
             "is": "choice",
@@ -654,7 +654,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "tolerance",
-    "text": "How far the signed time may be off; what is usual depends on the provider.",
+    "text": "How far the signed time may be off; the default depends on the provider.",
     "removal": "null",
     "kind": {
       "is": "text",
@@ -704,7 +704,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "apiKey",
-    "text": "Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun.",
+    "text": "Credentials for the provider's API, which is asked for events that never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun.",
     "removal": "null",
     "kind": {
       "is": "text"
@@ -713,7 +713,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "apiUrl",
-    "text": "Where the provider's API is, where that is not the provider's own.",
+    "text": "Where the provider's API is, if it is not the provider's own.",
     "removal": "null",
     "kind": {
       "is": "text"
@@ -721,7 +721,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "reconcile",
-    "text": "How often gateways ask the provider's API for what never came in, and fetch it.",
+    "text": "How often gateways ask the provider's API for events that never came in, and fetch them.",
     "removal": "null",
     "kind": {
       "is": "text",
@@ -738,7 +738,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "alertAbove",
-    "text": "How many may be missing before the history has `provider-lost`.",
+    "text": "How many events may be missing before `provider-lost` is recorded in the history.",
     "removal": "null",
     "kind": {
       "is": "number",
@@ -758,7 +758,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "A warning where fewer deliveries than this succeed, percent.",
+          "text": "A warning if fewer deliveries than this succeed, percent.",
           "usual": "99",
           "removal": "null",
           "kind": {
@@ -767,7 +767,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "A critical alert where fewer deliveries than this succeed, percent.",
+          "text": "A critical alert if fewer deliveries than this succeed, percent.",
           "usual": "95",
           "removal": "null",
           "kind": {
@@ -776,7 +776,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
+          "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -785,7 +785,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "A warning where more final answers than this are permanent failures, percent.",
+          "text": "A warning if more final answers than this are permanent failures, percent.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -794,7 +794,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "A warning where successful deliveries take more attempts than this on average.",
+          "text": "A warning if successful deliveries take more attempts than this on average.",
           "usual": "2",
           "removal": "null",
           "kind": {
@@ -803,7 +803,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "A warning where half of the deliveries take longer than this from the event to success.",
+          "text": "A warning if half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
           "removal": "null",
           "kind": {
@@ -812,7 +812,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
+          "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -914,7 +914,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
+          "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -970,7 +970,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "A warning where fewer deliveries than this succeed, percent.",
+          "text": "A warning if fewer deliveries than this succeed, percent.",
           "usual": "99",
           "removal": "null",
           "kind": {
@@ -979,7 +979,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "A critical alert where fewer deliveries than this succeed, percent.",
+          "text": "A critical alert if fewer deliveries than this succeed, percent.",
           "usual": "95",
           "removal": "null",
           "kind": {
@@ -988,7 +988,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
+          "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -997,7 +997,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "A warning where more final answers than this are permanent failures, percent.",
+          "text": "A warning if more final answers than this are permanent failures, percent.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1006,7 +1006,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "A warning where successful deliveries take more attempts than this on average.",
+          "text": "A warning if successful deliveries take more attempts than this on average.",
           "usual": "2",
           "removal": "null",
           "kind": {
@@ -1015,7 +1015,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "A warning where half of the deliveries take longer than this from the event to success.",
+          "text": "A warning if half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
           "removal": "null",
           "kind": {
@@ -1024,7 +1024,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
+          "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -1126,7 +1126,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
+          "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1160,7 +1160,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "unroutedTime",
-          "text": "A critical alert where an event waits longer than this to be routed.",
+          "text": "A critical alert if an event waits longer than this to be routed.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -1196,7 +1196,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "outboxTime",
-          "text": "A critical alert where rows of an outbox wait longer than this to be published.",
+          "text": "A critical alert if rows of an outbox wait longer than this to be published.",
           "usual": "1 minute",
           "removal": "null",
           "kind": {
@@ -1326,7 +1326,7 @@ export const portalLinkFields: ReadonlyArray<Field> = [
   },
   {
     "name": "name",
-    "text": "Whom it is for.",
+    "text": "A name for people, such as who gets the link.",
     "removal": "null",
     "kind": {
       "is": "text"

@@ -96,7 +96,7 @@ const link = Command.make(
       "How long link and session last, a minute to a day, such as 8h (default: 1h)"
     ).pipe(maybe),
     readOnly: isSet("read-only", "Its pages show, and change nothing"),
-    name: textFlag("name", "TEXT", "Whom it is for"),
+    name: textFlag("name", "TEXT", "A name for people, such as who gets the link"),
     brand: textFlag("brand", "TEXT", "The name at the head of its pages"),
     colour: textFlag("colour", "COLOUR", "The colour of its links and buttons, such as #0b63ce"),
     logo: textFlag("logo", "FILE", "A PNG, WebP, JPEG or SVG image of 24 kB at most"),

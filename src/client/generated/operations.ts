@@ -293,7 +293,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & TestEvent, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<TestReport>
     /**
@@ -342,7 +342,7 @@ export interface Operations {
       /** The delivery's id, <event id>.<endpoint id>. */
       readonly delivery: string
     }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ResentDelivery>
   }
@@ -407,7 +407,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Redelivery & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RedeliveryPlan>
     /**
@@ -421,7 +421,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Redelivery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -466,7 +466,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Replay & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ReplayPlan>
     /**
@@ -478,7 +478,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Replay & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -520,7 +520,7 @@ export interface Operations {
      * Scope: operator. Refused with conflict, key-reused.
      */
     audit(input?: Audit, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -561,7 +561,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Retry & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RetryPlan>
     /**
@@ -573,7 +573,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Retry & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -622,7 +622,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Recovery & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RecoveryPlan>
     /**
@@ -638,7 +638,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Recovery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -704,7 +704,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & NewEndpoint, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ChangedEndpoint>
     /**
@@ -731,7 +731,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It stands for the settings only: the endpoint's health may change while it stays the same. */
+      /** One or more ETags that you know: if one of them is still current, the answer is 304 without a body. An ETag covers the settings only: the endpoint's health may change while it stays the same. */
       readonly ifNoneMatch?: string | number | undefined
     }): Promise<EndpointDetail | undefined>
     /**
@@ -775,7 +775,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & NewEndpoint, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
       /** `*`: only if there is no such endpoint yet, else 412. */
       readonly ifNoneMatch?: "*" | undefined
@@ -793,7 +793,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & EndpointPatch, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<ChangedEndpoint>
     /**
@@ -807,7 +807,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<RemovedEndpoint>
     /**
@@ -821,7 +821,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -835,7 +835,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Reason, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -849,7 +849,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Reason, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -863,7 +863,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
@@ -877,7 +877,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Rotation, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<RotatedEndpoint>
     /**
@@ -937,7 +937,7 @@ export interface Operations {
       /** The source's name within its tenant. */
       readonly id: string
     } & SourcePatch, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<Source>
     /**
@@ -951,7 +951,7 @@ export interface Operations {
       /** The source's name within its tenant. */
       readonly id: string
     } & SourceRotation, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<Source>
     /**
@@ -965,7 +965,7 @@ export interface Operations {
       /** The source's name within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<RemovedSource>
   }
@@ -1052,7 +1052,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & TenantPatch, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<ChangedTenantSettings>
     /**
@@ -1073,7 +1073,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & TenantAlerts, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<AlertThresholds_1>
     /**
@@ -1097,7 +1097,7 @@ export interface Operations {
      * Scope: operator. Refused with revision-mismatch.
      */
     changeSystem(input?: TenantPatch, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<ChangedTenantSettings>
     /**
@@ -1112,7 +1112,7 @@ export interface Operations {
      * Scope: operator. Refused with revision-mismatch.
      */
     setSystemThresholds(input: SystemAlerts, options?: CallOptions & {
-      /** The ETag of what you know, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      /** The ETag that you know, such as `"42"`, or several separated by commas: the change is refused (412) if none of them is current. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
       readonly ifMatch?: string | number | undefined
     }): Promise<AlertThresholds_1>
   }
@@ -1128,7 +1128,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & NewToken, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request with the same token and the same key is carried out once, and a repetition gets the first answer again (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is still being carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Token | CreatedToken>
     /**

@@ -75,19 +75,19 @@ export interface AlertList {
 
 /** Thresholds for alerts. One that is left out is that of the level above. */
 export interface AlertThresholds {
-  /** A warning where fewer deliveries than this succeed, percent. */
+  /** A warning if fewer deliveries than this succeed, percent. */
   readonly successWarnPercent?: "off" | number | undefined
-  /** A critical alert where fewer deliveries than this succeed, percent. */
+  /** A critical alert if fewer deliveries than this succeed, percent. */
   readonly successCriticalPercent?: "off" | number | undefined
-  /** A warning where the first attempt of more deliveries than this must be retried, percent. */
+  /** A warning if the first attempt of more deliveries than this must be retried, percent. */
   readonly retriesPercent?: "off" | number | undefined
-  /** A warning where more final answers than this are permanent failures, percent. */
+  /** A warning if more final answers than this are permanent failures, percent. */
   readonly permanentPercent?: "off" | number | undefined
-  /** A warning where successful deliveries take more attempts than this on average. */
+  /** A warning if successful deliveries take more attempts than this on average. */
   readonly attemptsPerDelivery?: "off" | number | undefined
-  /** A warning where half of the deliveries take longer than this from the event to success. */
+  /** A warning if half of the deliveries take longer than this from the event to success. */
   readonly medianTime?: "off" | string | undefined
-  /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
+  /** A warning if 1 of 100 deliveries takes longer than this from the event to success. */
   readonly p99Time?: "off" | string | undefined
   /** A warning at this many dead letters of one endpoint within the window. */
   readonly deadLetters?: "off" | number | undefined
@@ -107,7 +107,7 @@ export interface AlertThresholds {
   readonly endpointDisabled?: "on" | "off" | undefined
   /** Whether a suspended endpoint is an alert. */
   readonly endpointSuspended?: "on" | "off" | undefined
-  /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
+  /** Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status. */
   readonly statusInARow?: "on" | "off" | undefined
   /** The time over which all values are counted. */
   readonly window?: string | undefined
@@ -184,7 +184,7 @@ export type Backoff = {
 }
 
 export interface BatchAnswer {
-  /** As of a request for this event alone: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored. */
+  /** The status that a request for this event alone would get: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored. */
   readonly status: 201 | 200 | 400 | 409 | 413 | 503
   /** Its id, which receivers get. */
   readonly id?: string
@@ -208,7 +208,7 @@ export interface BatchResult {
   readonly stored: number
   /** How many were there already. */
   readonly duplicates: number
-  /** How many were neither: see each. */
+  /** How many were not stored: see each. */
   readonly failed: number
   /** What became of each, in the order of the request. */
   readonly events: ReadonlyArray<BatchAnswer>
@@ -309,7 +309,7 @@ export interface ChangedEndpoint {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
@@ -338,7 +338,7 @@ export interface ChangedEndpoint {
     readonly by: string
     /** Why. */
     readonly reason?: string
-    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+    /** The endpoint was made again and its URL is not known: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -351,7 +351,7 @@ export interface ChangedEndpoint {
   readonly revision: number
   /** The signing secret, if one was made. It is not shown again. */
   readonly secret?: string
-  /** What is valid, but seldom intended. */
+  /** What is valid but seldom intended. */
   readonly cautions: ReadonlyArray<string>
   /** The settings that differ from before. */
   readonly changed: ReadonlyArray<string>
@@ -735,7 +735,7 @@ export interface Delivery {
       readonly seq: number
       /** Null if this version cannot read it. */
       readonly deadline: string | null
-      /** Which one it is of all that wait in its endpoint's backlog, 1 for the first. */
+      /** Its position among those that wait in its endpoint's backlog, 1 for the first. */
       readonly position?: number
       /** How many wait there. */
       readonly of?: number
@@ -806,7 +806,7 @@ export interface Diagnosis {
     readonly result: "ok" | "unknown" | "warning" | "problem"
     /** What was found. */
     readonly says: string
-    /** What to do. Absent where nothing is to be done. */
+    /** What to do. Absent if there is nothing to do. */
     readonly advice?: string
   }>
   /** What came of a connection. */
@@ -817,7 +817,7 @@ export interface Diagnosis {
     readonly port: number
     /** Whether TLS is used. */
     readonly isSecure: boolean
-    /** The look-up of the name, ms. Absent where the host is an address. */
+    /** The look-up of the name, ms. Absent if the host is an address. */
     readonly lookupMs?: number
     /** Why no address is known, or none may be connected to. */
     readonly error?: {
@@ -834,7 +834,7 @@ export interface Diagnosis {
       readonly address: string
       /** TCP and TLS together, ms. */
       readonly durationMs: number
-      /** Absent for http, and where no handshake was completed. */
+      /** Absent for http, and if no handshake was completed. */
       readonly tls?: {
         /** Such as TLSv1.3. */
         readonly protocol: string
@@ -861,7 +861,7 @@ export interface Diagnosis {
       }
     }>
   }
-  /** What to do, the most important first. Empty where nothing is wrong. */
+  /** What to do, the most important first. Empty if nothing is wrong. */
   readonly advice: ReadonlyArray<string>
 }
 
@@ -893,7 +893,7 @@ export interface DiscardedSeveral {
     readonly bytes: number
     /** The media type of the body. */
     readonly contentType: string
-    /** The sender's id and type, where they could be read. */
+    /** The sender's id and type, if they could be read. */
     readonly event?: string
     /** The type of the event. */
     readonly type?: string
@@ -1006,7 +1006,7 @@ export interface Endpoint {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
@@ -1035,7 +1035,7 @@ export interface Endpoint {
     readonly by: string
     /** Why. */
     readonly reason?: string
-    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+    /** The endpoint was made again and its URL is not known: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -1184,7 +1184,7 @@ export interface EndpointDetail {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
@@ -1213,7 +1213,7 @@ export interface EndpointDetail {
     readonly by: string
     /** Why. */
     readonly reason?: string
-    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+    /** The endpoint was made again and its URL is not known: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -1247,7 +1247,7 @@ export interface EndpointDetail {
   readonly owner: string | null
   /** Requests that are under way. */
   readonly inFlight: number | null
-  /** What waits for it, by where; null if no owner answers. */
+  /** What waits for it, by place; null if no owner answers. */
   readonly waiting: {
     /** Deliveries in its owner's memory. */
     readonly memory: number | null
@@ -1428,7 +1428,7 @@ export interface EndpointSecrets {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** The headers that it is sent, with their values. */
@@ -1530,7 +1530,7 @@ export interface EndpointState {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
@@ -1559,7 +1559,7 @@ export interface EndpointState {
     readonly by: string
     /** Why. */
     readonly reason?: string
-    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+    /** The endpoint was made again and its URL is not known: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -1590,7 +1590,7 @@ export interface Event {
   readonly bytes?: number
   /** The media type of the body. */
   readonly contentType?: string
-  /** False while nothing is recorded of it: it is stored, and to which endpoints it goes is not known yet. */
+  /** False while nothing is recorded of it: it is stored, and its endpoints are not known yet. */
   readonly routed: boolean
   /** What became of it at each endpoint: the last round. */
   readonly deliveries: ReadonlyArray<{
@@ -1708,7 +1708,7 @@ export interface Job {
   readonly id: string
   /** Whose it is; `*`: of all tenants. */
   readonly tenant: string
-  /** How far it is. */
+  /** Its state. */
   readonly state: "waiting" | "running" | "done" | "failed" | "cancelled"
   /** Who asked for it. */
   readonly by: string
@@ -1747,9 +1747,9 @@ export interface LinkOrSession {
   readonly id: string
   /** The name of the tenant. */
   readonly tenant: "*" | string
-  /** What it may do. */
+  /** Its scopes. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
-  /** What it is for, for people. */
+  /** A name for people. */
   readonly name?: string
   /** Requests per second. (Default: 1,000) */
   readonly rate?: number
@@ -1981,33 +1981,33 @@ export interface NewEndpoint {
 
 /** An event, with one of `data`, `text` and `base64`. */
 export type NewEvent = {
-  /** Such as invoice.paid. */
+  /** The event's type, such as invoice.paid. */
   readonly type: string
   /** The same id within 10 minutes (unless the installation has another time) is the same event. The tenant and a dot are put before it. (Default: a new one) */
   readonly id?: string | undefined
-  /** What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
+  /** The media type that receivers get with the body. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
   readonly contentType?: string | undefined
   /** Stored with the event. Receivers get traceparent and tracestate, and those that their endpoint or tenant names. */
   readonly headers?: { readonly [name: string]: string } | undefined
-  /** Any JSON. Receivers get it as it is written here, without white space. */
+  /** Any JSON value. Receivers get it as it is written here, without white space. */
   readonly data: unknown
 } | {
-  /** Such as invoice.paid. */
+  /** The event's type, such as invoice.paid. */
   readonly type: string
   /** The same id within 10 minutes (unless the installation has another time) is the same event. The tenant and a dot are put before it. (Default: a new one) */
   readonly id?: string | undefined
-  /** What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
+  /** The media type that receivers get with the body. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
   readonly contentType?: string | undefined
   /** Stored with the event. Receivers get traceparent and tracestate, and those that their endpoint or tenant names. */
   readonly headers?: { readonly [name: string]: string } | undefined
   /** Receivers get it in UTF-8. */
   readonly text: string
 } | {
-  /** Such as invoice.paid. */
+  /** The event's type, such as invoice.paid. */
   readonly type: string
   /** The same id within 10 minutes (unless the installation has another time) is the same event. The tenant and a dot are put before it. (Default: a new one) */
   readonly id?: string | undefined
-  /** What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
+  /** The media type that receivers get with the body. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`) */
   readonly contentType?: string | undefined
   /** Stored with the event. Receivers get traceparent and tracestate, and those that their endpoint or tenant names. */
   readonly headers?: { readonly [name: string]: string } | undefined
@@ -2020,7 +2020,7 @@ export interface NewPortalLink {
   readonly endpoint?: string | undefined
   /** How long link and session last, ms, a minute to a day. (Default: an hour) */
   readonly lastsMs?: number | undefined
-  /** Whom it is for. */
+  /** A name for people, such as who gets the link. */
   readonly name?: string | undefined
   /** Its pages show, and change nothing. (Default: false) */
   readonly readOnly?: boolean | undefined
@@ -2041,7 +2041,7 @@ export interface NewSource {
   readonly provider: "petrel" | "standard-webhooks" | "stripe" | "github" | "gitlab" | "shopify" | "slack" | "twilio" | "sendgrid" | "paddle" | "paypal" | "square" | "discord" | "linear" | "hubspot" | "zoom" | "mailgun" | "meta" | "x" | "hmac"
   /** What the provider signs with, or its public keys. Needed, but for paypal. */
   readonly secrets?: ReadonlyArray<string> | undefined
-  /** How far the signed time may be off; what is usual depends on the provider. */
+  /** How far the signed time may be off; the default depends on the provider. */
   readonly tolerance?: string | undefined
   /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string | undefined
@@ -2053,15 +2053,15 @@ export interface NewSource {
   readonly scheme?: { readonly [name: string]: string } | undefined
   /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | undefined
-  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
+  /** Credentials for the provider's API, which is asked for events that never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | undefined
-  /** Where the provider's API is, where that is not the provider's own. */
+  /** Where the provider's API is, if it is not the provider's own. */
   readonly apiUrl?: string | undefined
-  /** How often gateways ask the provider's API for what never came in, and fetch it. */
+  /** How often gateways ask the provider's API for events that never came in, and fetch them. */
   readonly reconcile?: string | undefined
   /** Patterns of the provider's types that are compared, such as `invoice.*`. */
   readonly reconcileTypes?: ReadonlyArray<string> | undefined
-  /** How many may be missing before the history has `provider-lost`. */
+  /** How many events may be missing before `provider-lost` is recorded in the history. */
   readonly alertAbove?: number | undefined
 }
 
@@ -2164,9 +2164,9 @@ export interface PortalLink {
   readonly id: string
   /** The name of the tenant. */
   readonly tenant: "*" | string
-  /** What it may do. */
+  /** Its scopes. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
-  /** Whom it is for. */
+  /** A name for people, such as who gets the link. */
   readonly name?: string
   /** Requests per second. (Default: 1,000) */
   readonly rate?: number
@@ -2292,9 +2292,9 @@ export interface Quarantined {
   readonly bytes: number
   /** The media type of the body. */
   readonly contentType: string
-  /** The sender's id, where it could be read. */
+  /** The sender's id, if it could be read. */
   readonly event?: string
-  /** The sender's type, where it could be read. */
+  /** The sender's type, if it could be read. */
   readonly type?: string
   /** Of the request, without those that authenticate it. */
   readonly headers?: { readonly [name: string]: string }
@@ -2684,7 +2684,7 @@ export interface RetryPreset {
   /** Whose policy it is. */
   readonly source: string
   readonly policy: RetryPolicy
-  /** What may not be intended, as the rest of a sentence about it. */
+  /** What may not be intended, as the rest of a sentence about the endpoint. */
   readonly caution?: string
   /** Between attempts, without jitter. */
   readonly waits: ReadonlyArray<string>
@@ -2832,7 +2832,7 @@ export interface RotatedEndpoint {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
@@ -2861,7 +2861,7 @@ export interface RotatedEndpoint {
     readonly by: string
     /** Why. */
     readonly reason?: string
-    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+    /** The endpoint was made again and its URL is not known: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -2899,10 +2899,10 @@ export interface Source {
     readonly value: string
     /** When it was made. */
     readonly createdAt: string
-    /** Until when it holds; absent for the present one. */
+    /** Until when it is valid; absent for the present one. */
     readonly until?: string
   }>
-  /** How far the signed time may be off; what is usual depends on the provider. */
+  /** How far the signed time may be off; the default depends on the provider. */
   readonly tolerance?: string
   /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string
@@ -2914,15 +2914,15 @@ export interface Source {
   readonly scheme?: { readonly [name: string]: string }
   /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit
-  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
+  /** Credentials for the provider's API, which is asked for events that never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string
-  /** Where the provider's API is, where that is not the provider's own. */
+  /** Where the provider's API is, if it is not the provider's own. */
   readonly apiUrl?: string
-  /** How often gateways ask the provider's API for what never came in, and fetch it. */
+  /** How often gateways ask the provider's API for events that never came in, and fetch them. */
   readonly reconcile?: string
   /** Patterns of the provider's types that are compared, such as `invoice.*`. */
   readonly reconcileTypes?: ReadonlyArray<string>
-  /** How many may be missing before the history has `provider-lost`. */
+  /** How many events may be missing before `provider-lost` is recorded in the history. */
   readonly alertAbove?: number
   /** When it was made. */
   readonly createdAt: string
@@ -2932,7 +2932,7 @@ export interface Source {
   readonly path: string
   /** The revision of its configuration. */
   readonly revision: number
-  /** What its last reconciliation has found, where one source is shown. */
+  /** What its last reconciliation found, if a single source is shown. */
   readonly reconciled?: {
     /** What was asked for. */
     readonly since: string
@@ -2948,11 +2948,11 @@ export interface Source {
     readonly fetched: number
     /** Missing ones that the provider was asked to send again. */
     readonly asked: number
-    /** Not known: neither INTAKE nor EVENTS goes back so far. They are not fetched. */
+    /** Not known, because neither INTAKE nor EVENTS goes back so far. They are not fetched. */
     readonly tooOld: number
     /** The first missing ones, by their ids at the provider. */
     readonly missingIds: ReadonlyArray<string>
-    /** Why the first of those could not be had that were neither fetched nor asked for. */
+    /** Why the first of the events that were neither fetched nor asked for could not be fetched. */
     readonly problem?: string
     /** When it ended. */
     readonly at: string
@@ -2968,7 +2968,7 @@ export interface SourceList {
 
 /** A change of a source: what is left out stays as it is, null removes a setting. */
 export interface SourcePatch {
-  /** How far the signed time may be off; what is usual depends on the provider. */
+  /** How far the signed time may be off; the default depends on the provider. */
   readonly tolerance?: string | null | undefined
   /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string | null | undefined
@@ -2980,19 +2980,19 @@ export interface SourcePatch {
   readonly scheme?: { readonly [name: string]: string } | null | undefined
   /** Requests that each gateway takes; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | null | undefined
-  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
+  /** Credentials for the provider's API, which is asked for events that never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | null | undefined
-  /** Where the provider's API is, where that is not the provider's own. */
+  /** Where the provider's API is, if it is not the provider's own. */
   readonly apiUrl?: string | null | undefined
-  /** How often gateways ask the provider's API for what never came in, and fetch it. */
+  /** How often gateways ask the provider's API for events that never came in, and fetch them. */
   readonly reconcile?: string | null | undefined
   /** Patterns of the provider's types that are compared, such as `invoice.*`. */
   readonly reconcileTypes?: ReadonlyArray<string> | null | undefined
-  /** How many may be missing before the history has `provider-lost`. */
+  /** How many events may be missing before `provider-lost` is recorded in the history. */
   readonly alertAbove?: number | null | undefined
 }
 
-/** A new secret, and how long the old ones hold (24 hours if it is not said). */
+/** A new secret, and how long the old ones stay valid (24 hours by default). */
 export interface SourceRotation {
   /** What the provider signs with from now on. */
   readonly secret: string
@@ -3089,7 +3089,7 @@ export interface Status {
     readonly health: ReadonlyArray<{
       /** The address or name of the server. */
       readonly server: string
-      /** Null where it does not answer. */
+      /** Null if it does not answer. */
       readonly ok: boolean | null
       /** What it says. */
       readonly says: string
@@ -3173,7 +3173,7 @@ export interface Status {
     /** Events that left the stream before they were routed. */
     readonly lost: number
   }
-  /** Deliveries that wait, by where. */
+  /** Deliveries that wait, by place. */
   readonly deliveries: {
     /** All that wait. */
     readonly waiting: number
@@ -3402,19 +3402,19 @@ export interface StatusRule {
 export interface SystemAlerts {
   /** Thresholds of the system, or null. */
   readonly alerts: {
-    /** A warning where fewer deliveries than this succeed, percent. */
+    /** A warning if fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
-    /** A critical alert where fewer deliveries than this succeed, percent. */
+    /** A critical alert if fewer deliveries than this succeed, percent. */
     readonly successCriticalPercent?: "off" | number | undefined
-    /** A warning where the first attempt of more deliveries than this must be retried, percent. */
+    /** A warning if the first attempt of more deliveries than this must be retried, percent. */
     readonly retriesPercent?: "off" | number | undefined
-    /** A warning where more final answers than this are permanent failures, percent. */
+    /** A warning if more final answers than this are permanent failures, percent. */
     readonly permanentPercent?: "off" | number | undefined
-    /** A warning where successful deliveries take more attempts than this on average. */
+    /** A warning if successful deliveries take more attempts than this on average. */
     readonly attemptsPerDelivery?: "off" | number | undefined
-    /** A warning where half of the deliveries take longer than this from the event to success. */
+    /** A warning if half of the deliveries take longer than this from the event to success. */
     readonly medianTime?: "off" | string | undefined
-    /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
+    /** A warning if 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
     /** A warning at this many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
@@ -3434,13 +3434,13 @@ export interface SystemAlerts {
     readonly endpointDisabled?: "on" | "off" | undefined
     /** Whether a suspended endpoint is an alert. */
     readonly endpointSuspended?: "on" | "off" | undefined
-    /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
+    /** Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status. */
     readonly statusInARow?: "on" | "off" | undefined
     /** The time over which all values are counted. */
     readonly window?: string | undefined
     /** With fewer deliveries than this, shares and times are not judged. */
     readonly samples?: number | undefined
-    /** A critical alert where an event waits longer than this to be routed. */
+    /** A critical alert if an event waits longer than this to be routed. */
     readonly unroutedTime?: "off" | string | undefined
     /** A warning if this many more deliveries wait than at the start of the window. */
     readonly waitingGrowth?: "off" | number | undefined
@@ -3448,7 +3448,7 @@ export interface SystemAlerts {
     readonly circuitsOpen?: "off" | number | undefined
     /** A critical alert at this many dead letters of all tenants, each within its window. */
     readonly systemDeadLetters?: "off" | number | undefined
-    /** A critical alert where rows of an outbox wait longer than this to be published. */
+    /** A critical alert if rows of an outbox wait longer than this to be published. */
     readonly outboxTime?: "off" | string | undefined
     /** A warning at this many rows of all outboxes that are set aside. */
     readonly outboxSetAside?: "off" | number | undefined
@@ -3465,19 +3465,19 @@ export interface SystemAlerts {
 export interface TenantAlerts {
   /** Thresholds of the tenant, `off`, or null. */
   readonly alerts: "off" | {
-    /** A warning where fewer deliveries than this succeed, percent. */
+    /** A warning if fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
-    /** A critical alert where fewer deliveries than this succeed, percent. */
+    /** A critical alert if fewer deliveries than this succeed, percent. */
     readonly successCriticalPercent?: "off" | number | undefined
-    /** A warning where the first attempt of more deliveries than this must be retried, percent. */
+    /** A warning if the first attempt of more deliveries than this must be retried, percent. */
     readonly retriesPercent?: "off" | number | undefined
-    /** A warning where more final answers than this are permanent failures, percent. */
+    /** A warning if more final answers than this are permanent failures, percent. */
     readonly permanentPercent?: "off" | number | undefined
-    /** A warning where successful deliveries take more attempts than this on average. */
+    /** A warning if successful deliveries take more attempts than this on average. */
     readonly attemptsPerDelivery?: "off" | number | undefined
-    /** A warning where half of the deliveries take longer than this from the event to success. */
+    /** A warning if half of the deliveries take longer than this from the event to success. */
     readonly medianTime?: "off" | string | undefined
-    /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
+    /** A warning if 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
     /** A warning at this many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
@@ -3497,7 +3497,7 @@ export interface TenantAlerts {
     readonly endpointDisabled?: "on" | "off" | undefined
     /** Whether a suspended endpoint is an alert. */
     readonly endpointSuspended?: "on" | "off" | undefined
-    /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
+    /** Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status. */
     readonly statusInARow?: "on" | "off" | undefined
     /** The time over which all values are counted. */
     readonly window?: string | undefined

@@ -46,7 +46,7 @@ const event = operation("event", "GET", `${tenantPath}/events/:event`, {
       seq: "Its sequence in the stream of events.",
       at: "When the broker stored it.",
       routed:
-        "False while nothing is recorded of it: it is stored, and to which endpoints it goes is not known yet.",
+        "False while nothing is recorded of it: it is stored, and its endpoints are not known yet.",
       bytes: "Size of its body; absent if the event is no longer kept.",
       deliveries: "What became of it at each endpoint: the last round."
     }

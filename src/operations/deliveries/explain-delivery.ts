@@ -120,7 +120,7 @@ export const RoundView = Schema.Struct({
         }),
         position: Schema.optionalKey(Schema.Int).annotateKey({
           description:
-            "Which one it is of all that wait in its endpoint's backlog, 1 for the first."
+            "Its position among those that wait in its endpoint's backlog, 1 for the first."
         }),
         of: Schema.optionalKey(Schema.Int).annotateKey({ description: "How many wait there." })
       })

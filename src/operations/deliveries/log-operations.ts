@@ -287,7 +287,7 @@ const status = operation("projection", "GET", "/v1/projection", {
 /** Operations on the log of deliveries. */
 export const logOperations = operationGroup(
   "log",
-  "What became of deliveries. It is answered by a console with the role projection; without one, with 503.",
+  "What became of deliveries. A console with the role projection answers it; without one the answer is 503.",
   list,
   attempts,
   events,

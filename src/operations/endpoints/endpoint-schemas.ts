@@ -71,7 +71,7 @@ export const Changed = documented(ChangedEndpointView, {
   fields: {
     ...shownTexts,
     secret: "The signing secret, if one was made. It is not shown again.",
-    cautions: "What is valid, but seldom intended.",
+    cautions: "What is valid but seldom intended.",
     changed: "The settings that differ from before."
   }
 })

@@ -46,7 +46,7 @@ export const ActivityView = Schema.Struct({
       description: "Null if there are too many to count."
     }),
     backlog: Schema.Int.annotateKey({ description: "Deliveries that wait in backlogs." })
-  }).annotateKey({ description: "What waits for it, by where; null if no owner answers." }),
+  }).annotateKey({ description: "What waits for it, by place; null if no owner answers." }),
   lastHour: Schema.NullOr(LastHour).annotateKey({
     description: "Attempts within the last hour; null if no owner answers."
   })

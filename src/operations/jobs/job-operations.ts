@@ -179,7 +179,7 @@ const audit = operation("audit", "POST", audits, {
 /** Operations that start and show long work. */
 export const jobOperations = operationGroup(
   "jobs",
-  "Long work: it is answered with 202 and a job, which is to be looked at until it has ended.",
+  "Long work: the answer is 202 with a job, whose state can be asked for until it has ended.",
   redeliver,
   ...jobsOf("redelivery", ["Redelivery", "Redeliveries"], redeliveries, "dead:write", jobsOfAll, [
     "List redeliveries, newest first",

@@ -60,7 +60,7 @@ export type JobProgress = typeof JobProgress.Type
 const shownFields = {
   id: Schema.String.annotateKey({ description: "The id of the job." }),
   tenant: Schema.String.annotateKey({ description: "Whose it is; `*` for all tenants." }),
-  state: JobState.annotateKey({ description: "How far it is." }),
+  state: JobState.annotateKey({ description: "Its state." }),
   by: Schema.String.annotateKey({ description: "Who asked for it." }),
   createdAt: Timestamp.annotateKey({ description: ", as all times of a job." }),
   endedAt: Schema.optionalKey(Timestamp).annotateKey({ description: "When it ended." }),

@@ -130,7 +130,7 @@ const recover = operation("recover", "POST", `${tenantPath}/endpoints/:id/recove
 /** Operations that try or send again in bulk. */
 export const retryOperations = operationGroup(
   "retries",
-  "What waits or has failed, tried or sent again in bulk: as jobs, as other long work.",
+  "Jobs that try again, or send again, in bulk what waits or has failed.",
   retry,
   ...jobsOf("retry", ["Retry", "Retries"], retries, "endpoints:write", jobsOfAll, [
     "List bulk retries, newest first",

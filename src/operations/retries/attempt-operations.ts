@@ -144,7 +144,7 @@ const resend = operation("resend", "POST", `${delivery}/resend`, {
 /** Operations that try or send something now. */
 export const attemptOperations = operationGroup(
   "attempts",
-  "What is sent because somebody wants it now.",
+  "What is sent now, on request.",
   test,
   retryNow,
   diagnose,

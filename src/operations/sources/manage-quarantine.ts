@@ -32,7 +32,7 @@ export const QuarantinedView = Schema.Struct({
   bytes: Schema.Int.annotateKey({ description: "Size in bytes." }),
   contentType: Schema.String.annotateKey({ description: "The media type of the body." }),
   event: Schema.optionalKey(Schema.String).annotateKey({
-    description: "The sender's id and type, where they could be read."
+    description: "The sender's id and type, if they could be read."
   }),
   type: Schema.optionalKey(Schema.String).annotateKey({ description: "The type of the event." }),
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)).annotateKey({

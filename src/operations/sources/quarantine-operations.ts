@@ -25,8 +25,8 @@ const View = documented(QuarantinedView, {
     reason:
       "`unreadable`: not of the shape that its provider documents; `id-collision`: an event with the same id and other bytes came before; `invalid`: it cannot be stored as an event.",
     problem: "One sentence.",
-    event: "The sender's id, where it could be read.",
-    type: "The sender's type, where it could be read.",
+    event: "The sender's id, if it could be read.",
+    type: "The sender's type, if it could be read.",
     headers: "Of the request, without those that authenticate it.",
     body: "The bytes, in base64."
   }

@@ -29,18 +29,19 @@ const withoutSecrets = [...providers.keys()].filter((name) => !takers.secrets.in
 
 /** What the settings of a source mean. */
 const sourceTexts = {
-  tolerance: "How far the signed time may be off; what is usual depends on the provider.",
+  tolerance: "How far the signed time may be off; the default depends on the provider.",
   publicUrl: `The URL that the provider was given, without its query, which it signs. ${only(takers.publicUrl)}`,
   webhookId:
     "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
   verifyToken: `What the provider repeats when the webhook is set up. ${only(takers.verifyToken)}`,
   scheme: "How a sender of the provider `hmac` signs.",
   rate: "Requests that each gateway takes; others are refused for now, and the provider sends them again.",
-  apiKey: `Credentials for the provider's API, which is asked for what never came in. ${only(takers.apiKey)}`,
-  apiUrl: "Where the provider's API is, where that is not the provider's own.",
-  reconcile: "How often gateways ask the provider's API for what never came in, and fetch it.",
+  apiKey: `Credentials for the provider's API, which is asked for events that never came in. ${only(takers.apiKey)}`,
+  apiUrl: "Where the provider's API is, if it is not the provider's own.",
+  reconcile:
+    "How often gateways ask the provider's API for events that never came in, and fetch them.",
   reconcileTypes: "Patterns of the provider's types that are compared, such as `invoice.*`.",
-  alertAbove: "How many may be missing before the history has `provider-lost`."
+  alertAbove: "How many events may be missing before `provider-lost` is recorded in the history."
 }
 
 const View = documented(SourceView, {
@@ -52,7 +53,7 @@ const View = documented(SourceView, {
     provider: "Who sends: stripe, github, standard and others.",
     secrets: "With which requests are verified, newest first.",
     path: "Where the provider posts, on a gateway (`petrel ingest`).",
-    reconciled: "What its last reconciliation has found, where one source is shown."
+    reconciled: "What its last reconciliation found, if a single source is shown."
   }
 })
 
@@ -89,7 +90,7 @@ const Rotation = documented(
   }),
   {
     identifier: "SourceRotation",
-    description: "A new secret, and how long the old ones hold (24 hours if it is not said).",
+    description: "A new secret, and how long the old ones stay valid (24 hours by default).",
     fields: {
       secret: "What the provider signs with from now on.",
       keepOld: "How long the old ones verify, too; `0 seconds` drops them at once."

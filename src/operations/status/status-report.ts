@@ -44,7 +44,7 @@ const BrokerState = Schema.Struct({
     Schema.Struct({
       server: Schema.String.annotateKey({ description: "The address or name of the server." }),
       ok: Schema.NullOr(Schema.Boolean).annotateKey({
-        description: "Null where it does not answer."
+        description: "Null if it does not answer."
       }),
       says: Schema.String.annotateKey({ description: "What it says." })
     })
@@ -91,7 +91,7 @@ export const Status = Schema.Struct({
     waiting: Schema.Int.annotateKey({ description: "All that wait." }),
     ...Waiting,
     partitionsAnswering: Schema.Int.annotateKey({ description: "Partitions whose owner answers." })
-  }).annotateKey({ description: "Deliveries that wait, by where." }),
+  }).annotateKey({ description: "Deliveries that wait, by place." }),
   oldestWaiting: Schema.NullOr(OldestDelivery).annotateKey({
     description: "The delivery that has waited longest."
   }),

@@ -88,7 +88,7 @@ const RetryPreset = documented(
     source: Schema.String.annotateKey({ description: "Whose policy it is." }),
     policy: RetryPolicy,
     caution: Schema.optionalKey(Schema.String).annotateKey({
-      description: "What may not be intended, as the rest of a sentence about it."
+      description: "What may not be intended, as the rest of a sentence about the endpoint."
     }),
     waits: Schema.Array(PositiveDuration).annotateKey({
       description: "Between attempts, without jitter."

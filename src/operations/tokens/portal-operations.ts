@@ -8,7 +8,7 @@ import { MadeLink, makePortalLink, NewPortalLink } from "./sessions.ts"
 
 const texts = {
   endpoint: "The endpoint that it is about. (Default: all of the tenant's)",
-  name: "Whom it is for.",
+  name: "A name for people, such as who gets the link.",
   brand: "What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL."
 }
 

@@ -24,7 +24,7 @@ export const Diagnosis = Schema.Struct({
     description: "What came of a connection."
   }),
   advice: Schema.Array(Schema.String).annotateKey({
-    description: "What to do, the most important first. Empty where nothing is wrong."
+    description: "What to do, the most important first. Empty if nothing is wrong."
   })
 })
 export type Diagnosis = typeof Diagnosis.Type

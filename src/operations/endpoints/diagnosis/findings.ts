@@ -34,7 +34,7 @@ export const Check = Schema.Struct({
   result: CheckResult.annotateKey({ description: "Whether it is well." }),
   says: Schema.String.annotateKey({ description: "What was found." }),
   advice: Schema.optionalKey(Schema.String).annotateKey({
-    description: "What to do. Absent where nothing is to be done."
+    description: "What to do. Absent if there is nothing to do."
   })
 })
 export type Check = typeof Check.Type
