@@ -26,7 +26,7 @@ import {
 } from "./problems.ts"
 import { withHeader } from "./request-notes.ts"
 
-/** Seconds after which it is worth trying again what found no broker, or no room. */
+/** Seconds after which it is worth trying again what found no broker, or no space. */
 export const awaySeconds = 2
 
 /** Answers 503 with the header Retry-After. */

@@ -241,7 +241,7 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/raw-events/:ty
 })
 
 /**
- * Publishing. It is a part of this room, since a body need not be JSON: NDJSON, or any bytes with
+ * Publishing. It is part of this room, since a body need not be JSON: NDJSON, or any bytes with
  * headers of their own.
  */
 export const publishing = operationGroup(

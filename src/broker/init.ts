@@ -35,7 +35,7 @@ import { readPosition } from "./router-position.ts"
 import { keepingRestarts, repairSources } from "./sources/restart.ts"
 import {
   checkSourceServer,
-  checkTenantRoom,
+  checkTenantSpace,
   inAccountOf,
   isSourceServer,
   releaseSubjects
@@ -58,7 +58,7 @@ const maxConcurrentLooks = 8
 /** Accounts of tenants that are asked at the same time. */
 const maxConcurrentAccounts = 8
 
-/** What to do where there is less room than was reported. */
+/** What to do if there is less space than was reported. */
 const withLess = "run init again with smaller sizes"
 
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
@@ -210,7 +210,7 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const answering = yield* answeringOf(options.tenants)
   yield* Effect.forEach(
     answering,
-    (tenant) => checkTenantRoom(tenant, tenantStream(names, tenant, options, maxPayload)),
+    (tenant) => checkTenantSpace(tenant, tenantStream(names, tenant, options, maxPayload)),
     { concurrency: maxConcurrentAccounts, discard: true }
   )
   yield* checkReservations(items, options.replicas)

@@ -23,7 +23,7 @@ export class TopologyError extends Schema.TaggedError<TopologyError>()("Topology
 }) {}
 
 /** The broker has less free storage than a stream reserves. */
-export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError", {
+export class NoSpaceError extends Schema.TaggedError<NoSpaceError>()("NoSpaceError", {
   message: Schema.String
 }) {}
 

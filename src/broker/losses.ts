@@ -9,7 +9,7 @@ const sequencesPerMs = 16
 
 /**
  * The same for streams of partitions, which take fewer: places in them have entries (`slotOf`), for
- * which a double has room up to the sequence 2^44, which this reaches in 2109.
+ * which a double is exact up to the sequence 2^44, which this reaches in 2109.
  */
 const sequencesPerMsOfPartitions = 4
 

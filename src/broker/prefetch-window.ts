@@ -39,7 +39,7 @@ export interface PrefetchLimits {
   readonly usualParts?: number
   /**
    * Holds a message beside the window, where its tenant crowds that: then it leaves the window, and
-   * messages of others find room. Returns what is called when it has gone; undefined where its tenant
+   * messages of others find capacity. Returns what is called when it has gone; undefined where its tenant
    * may not have more held. (Default: none is held)
    */
   readonly hold?: (tenant: string, bytes: number) => (() => void) | undefined

@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
-import { NoRoomError, TopologyError } from "./installed.ts"
+import { NoSpaceError, TopologyError } from "./installed.ts"
 import type { StreamSpec } from "./topology.ts"
 
 const storageExceeded = 10047
@@ -56,7 +56,7 @@ const tryStream = Effect.fnUntraced(function* (replicas: number, bytes: number) 
   // An init that was killed may have left it.
   yield* remove
   const config = { name, subjects: [names.subjects.removed(name)], storage: StorageType.File }
-  yield* ask("reserve room", () =>
+  yield* ask("reserve space", () =>
     jsm.streams.add({
       ...config,
       num_replicas: replicas,
@@ -69,7 +69,7 @@ const tryStream = Effect.fnUntraced(function* (replicas: number, bytes: number) 
 export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`
 
 /**
- * Fails unless the broker has the servers and the room for all streams together, before the first is
+ * Fails unless the broker has the servers and the space for all streams together, before the first is
  * made. A cluster checks each stream by what its servers reported some seconds ago, and would reserve
  * more than they have.
  *
@@ -111,7 +111,7 @@ export const checkReservations = Effect.fnUntraced(function* (
     ),
     Effect.catchIf(isStorageShort, () =>
       Effect.fail(
-        new NoRoomError({
+        new NoSpaceError({
           message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: ${remedyOf(flag)}`
         })
       )
@@ -119,22 +119,22 @@ export const checkReservations = Effect.fnUntraced(function* (
   )
 })
 
-/** How often a cluster is asked again, each second, for a stream that it has room for. */
-const maxRoomRetries = 15
-const askingAgain = { schedule: Schedule.spaced("1 second"), times: maxRoomRetries }
+/** How often a cluster is asked again, each second, for a stream that it has space for. */
+const maxSpaceRetries = 15
+const askingAgain = { schedule: Schedule.spaced("1 second"), times: maxSpaceRetries }
 
 /**
- * Checks for room after streams were removed. The servers of a cluster may still report what these
+ * Checks for space after streams were removed. The servers of a cluster may still report what these
  * had reserved, for some seconds.
  */
 export const onceFreed = <E, R>(check: Effect.Effect<void, E, R>) =>
-  Effect.retry(check, { while: (error) => error instanceof NoRoomError, ...askingAgain })
+  Effect.retry(check, { while: (error) => error instanceof NoSpaceError, ...askingAgain })
 
 /**
- * Makes a stream once room was found for all. The servers of a cluster may still report what was
+ * Makes a stream once space was found for all. The servers of a cluster may still report what was
  * reserved to find that out, for some seconds.
  *
- * @param remedy what to do where there is no room after all.
+ * @param remedy what to do if there is not enough space after all.
  */
 export const untilReported = <A, E, R>(
   effect: Effect.Effect<A, E | BrokerError, R>,
@@ -148,7 +148,7 @@ export const untilReported = <A, E, R>(
   }).pipe(
     Effect.catchIf(isShort, ({ message }) =>
       Effect.fail(
-        new NoRoomError({
+        new NoSpaceError({
           message: `the broker has less free space than its servers reported before (${message}): wait a minute, and ${remedy}`
         })
       )

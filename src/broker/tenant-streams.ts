@@ -64,7 +64,7 @@ export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
  * Fails if the account of a tenant has too little storage left for its stream. The broker refuses the
  * stream as if its servers were full.
  */
-export const checkTenantRoom = Effect.fnUntraced(function* (
+export const checkTenantSpace = Effect.fnUntraced(function* (
   tenant: string,
   { max_bytes = 0, name, num_replicas: copies = 1 }: WantedStream
 ) {

@@ -29,14 +29,14 @@ export interface TopologyOptions {
   readonly eventAge: number
   /**
    * Size limit of the event stream, which rejects publishes beyond it; -1: no limit. Commands
-   * derive it from the store, see room.ts. (Default: -1)
+   * derive it from the store, see stream-sizes.ts. (Default: -1)
    */
   readonly eventBytes: number
   /** (Default: 30 days) */
   readonly historyAge: number
   /**
    * Size limit of the history, which drops its oldest facts beyond it; -1: no limit. Commands
-   * derive it from the store, see room.ts. (Default: -1)
+   * derive it from the store, see stream-sizes.ts. (Default: -1)
    */
   readonly historyBytes: number
   /** (Default: 30 days) */
@@ -57,7 +57,7 @@ export interface TopologyOptions {
   readonly intakeAge: number
   /**
    * Size limit of INTAKE, which rejects publishes beyond it; -1: no limit. Commands derive it from
-   * the store, see room.ts. (Default: -1)
+   * the store, see stream-sizes.ts. (Default: -1)
    */
   readonly intakeBytes: number
   /** Tenants with a stream of their own, in their own account. (Default: none) */

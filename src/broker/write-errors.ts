@@ -21,7 +21,7 @@ const askedEvery = 10_000
 
 /**
  * Asks for the error that keeps a stream from storing. After a failed write the broker answers no
- * publish to the stream until it is restarted, also once there is room, and the stream's info looks
+ * publish to the stream until it is restarted, also once there is space, and the stream's info looks
  * well. A request to delete says why it cannot; it names a message that is not there, and so changes
  * nothing. Returns "" where there is no error, or nobody may delete, and undefined without an answer,
  * as where this connection may not delete.

@@ -87,7 +87,7 @@ const atRest = 0.05
  * The call then takes 250 ms. With few endpoints it waits until there is nothing to do: the
  * collection takes all cores for a moment, where other workers deliver.
  *
- * With many endpoints the old generation may no longer double: the room for garbage would be as
+ * With many endpoints the old generation may no longer double: the space for garbage would be as
  * large as the endpoints, while deliveries need no more of it than with few endpoints.
  */
 export const giveBackMemory = (): void => {

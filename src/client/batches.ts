@@ -69,7 +69,7 @@ class Batch<E extends NewEvent> {
     return this.isEmpty ? undefined : this.#sinceMs + this.#bounds.lingerMs - nowMs()
   }
 
-  /** True for an event that it has room for. One that is too large for any goes alone. */
+  /** True for an event that fits in. One that is too large for any goes alone. */
   takes(one: Written<E>): boolean {
     return this.isEmpty || this.#size + sizeOf(one) <= this.#bounds.bytes
   }

@@ -105,7 +105,7 @@ export const readPlace = (name: string): Place | undefined => {
 /** Entries are parts of a sequence: a message has fewer of them than this. */
 const entriesPerSequence = 512
 
-/** The first sequence of which a double has no room for all entries: their slots are not exact. */
+/** The first sequence of which a double cannot hold all entries: their slots are not exact. */
 export const firstInexactSequence = 2 ** 44
 
 /**

@@ -71,11 +71,11 @@ const encodeTypeToken = (text: string): string => {
  * Encodes a provider's type as an event's type: dots separate tokens as they are, and what no token
  * may have becomes `_x<hex>_`, as in `orders_x2F_create`. Different types have different encodings.
  *
- * @param room characters that it may have; a longer one is cut, and a hash tells it from others.
+ * @param maxLength characters that it may have; a longer one is cut, and a hash tells it from others.
  */
-export const encodeType = (type: string, room: number = maxType): string => {
+export const encodeType = (type: string, maxLength: number = maxType): string => {
   const encoded = type.split(".").map(encodeTypeToken).join(".")
-  return encoded.length > room ? shortened(encoded.replaceAll(".", "_")) : encoded
+  return encoded.length > maxLength ? shortened(encoded.replaceAll(".", "_")) : encoded
 }
 
 /** Returns the type of an event, without its source, of the type that its source gives it. */

@@ -119,7 +119,7 @@ const readMessage = (tenant: string, message: StoredMsg): Quarantined | undefine
 /**
  * Puts something that came in into quarantine. The same again within a minute is put there once: what
  * cannot be read has no id, and equal bodies may be two events, which the headers tell apart.
- * Fails where it is not known to be there: a tenant's quarantine has room for `maxQuarantined`.
+ * Fails where it is not known to be there: a tenant's quarantine holds `maxQuarantined`.
  */
 export const quarantine = Effect.fnUntraced(function* (
   tenant: string,

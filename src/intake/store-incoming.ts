@@ -26,7 +26,7 @@ export class NotStored extends Schema.TaggedError<NotStored>()("NotStored", {
   /**
    * - `invalid`: it can never be stored as it is.
    * - `too-large`: it is larger than INTAKE takes.
-   * - `full`: INTAKE has no room.
+   * - `full`: INTAKE is full.
    * - `no-intake`: the installation has no INTAKE.
    * - `unanswered`: the broker did not answer; the event may be stored nonetheless.
    * - `refused`: the broker refused for another reason.

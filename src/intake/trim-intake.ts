@@ -23,7 +23,7 @@ const removeOldest = Effect.fnUntraced(function* (lastSeq: number) {
   const seq = Math.min(wanted, copied + 1)
   if (seq <= first) return undefined
   for (const { src: filter } of names.subjects.incomingTransforms)
-    yield* purge("make room for what comes in", names.intake, { filter, seq })
+    yield* purge("free space for what comes in", names.intake, { filter, seq })
   return seq
 })
 
@@ -54,11 +54,11 @@ export const trimIntake = Effect.gen(function* () {
 })
 
 /**
- * Keeps room in INTAKE for as long as the scope lives and this worker is the one to do it.
+ * Keeps space free in INTAKE for as long as the scope lives and this worker is the one to do it.
  *
  * @param holds true while it is.
  */
-export const keepIntakeRoom = (holds: () => boolean) => {
+export const keepIntakeSpace = (holds: () => boolean) => {
   const look = Effect.gen(function* () {
     if (!holds()) return
     const seq = yield* trimIntake
@@ -69,7 +69,7 @@ export const keepIntakeRoom = (holds: () => boolean) => {
       )
   })
   return keepGoing(
-    "keep room for what comes in",
+    "keep space for what comes in",
     Effect.andThen(look, Effect.sleep(pauseMs)),
     pauseMs,
     Effect.logWarning

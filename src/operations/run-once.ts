@@ -52,7 +52,7 @@ const canonical = (value: unknown): string =>
   )
 
 /** Fails where a tenant has as many keys as it may have. Several requests at once may pass by some. */
-const makeRoom = Effect.fnUntraced(function* (bucket: string, tenant: string) {
+const checkQuota = Effect.fnUntraced(function* (bucket: string, tenant: string) {
   const { streamInfo } = yield* Broker
   const { state } = yield* streamInfo("count idempotency keys", `KV_${bucket}`, {
     subjects_filter: `$KV.${bucket}.once.${tenant}.*`
@@ -146,7 +146,7 @@ export const runOnce = Effect.fnUntraced(function* <E, R>(
     let { revision } = known
     const claim: Record = known.record ?? { v: 1, hash, at: yield* Clock.currentTimeMillis }
     if (known.record === undefined) {
-      yield* makeRoom(bucket, owner)
+      yield* checkQuota(bucket, owner)
       revision = yield* store(claim, revision)
     }
     const once = { id: hashOf(name, hash, String(claim.at)), at: claim.at }

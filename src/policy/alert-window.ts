@@ -55,7 +55,7 @@ class WindowSlice implements Sums {
         times[place + 1] = (times[place + 1] ?? 0) + 1
         return
       }
-    // concat() leaves no spare capacity. A list that is pushed to, or spread, has room for 16.
+    // concat() leaves no spare capacity. A list that is pushed to, or spread, has capacity for 16.
     this.times = times.concat(step, 1)
   }
 }

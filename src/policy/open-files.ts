@@ -51,7 +51,7 @@ export const connectionsWithin = (
   return { max, maxHeld: Math.max(1, free - max) }
 }
 
-/** Files of a worker besides its connections to receivers, with room for name look-ups: it has 24. */
+/** Files of a worker besides its connections to receivers, with some for name look-ups: it has 24. */
 const otherFiles = 48
 
 /** With fewer requests in flight, one endpoint would hold up the others. */

@@ -88,7 +88,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   },
   twilio: {
     source:
-      "guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter, a window that a time-out leaves room in",
+      "guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter, a window that is longer than a time-out",
     backoff: { kind: "fixed", delay: "5 seconds" },
     jitter: "equal",
     maxAttempts: 2,

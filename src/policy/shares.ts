@@ -47,7 +47,7 @@ export class Shares {
   }
 
   /** Returns whether a key may have so much more of it. */
-  hasRoom(key: string, amount = 1): boolean {
+  fits(key: string, amount = 1): boolean {
     const wanted = this.usedBy(key) + amount
     return wanted <= Math.min(this.#mostOfOne, this.#most - this.#total - amount)
   }
@@ -59,7 +59,7 @@ export class Shares {
 
   /** Takes some of it for a key. Returns false, and takes nothing, if that is more than its share. */
   take(key: string, amount = 1): boolean {
-    if (!this.hasRoom(key, amount)) return false
+    if (!this.fits(key, amount)) return false
     this.#used.set(key, this.usedBy(key) + amount)
     this.#total += amount
     return true

@@ -8,7 +8,7 @@ const sliceLength = 10 * 60_000
 const stride = 8
 /** Maximum number of attempts that are listed one by one. */
 const most = 16
-/** Factor that leaves room for a step and a flag below the slice. */
+/** Factor that leaves bits for a step and a flag below the slice. */
 const packed = 256
 
 /** Returns the slice's number, counted since the epoch. */
@@ -63,7 +63,7 @@ export class Tally {
       this.#table.count(delivered, stepOf(ms), slice)
       return
     }
-    // concat() leaves no spare capacity. A list that is pushed to, or spread, has room for 16.
+    // concat() leaves no spare capacity. A list that is pushed to, or spread, has capacity for 16.
     this.#few = this.#few.concat(slice * packed + stepOf(ms) * 2 + (delivered ? 1 : 0))
     if (this.#few.length > most) this.#tidy(slice)
   }

@@ -89,7 +89,7 @@ const judged = (source: string, results: ReadonlyArray<Result>): ReadonlyArray<A
   ]
 }
 
-/** Most results that are remembered of one source: older ones make room. */
+/** Most results that are remembered of one source: older ones are forgotten. */
 const maxResults = 5_000
 
 export interface Alerts {

@@ -8,7 +8,7 @@ export interface Load {
 }
 
 export interface Visit {
-  /** Takes room for so many bytes more. False where there is none. */
+  /** Takes capacity for so many bytes more. False if there is none. */
   readonly take: (bytes: number) => boolean
   readonly leave: () => void
 }

@@ -141,10 +141,10 @@ class Batches {
     const now = timers.monotonicMs()
     const held = [...this.#deferred].flatMap(([id, { until }]) => (until > now ? [id] : []))
     const bytes = [...this.#open.values()].reduce((sum, one) => sum + one, 0)
-    const room = { rows: mostRows - this.#open.size, bytes: mostBytes - bytes }
-    if (room.rows <= 0 || room.bytes <= 0) return []
+    const free = { rows: mostRows - this.#open.size, bytes: mostBytes - bytes }
+    if (free.rows <= 0 || free.bytes <= 0) return []
     const { next, rows } = yield* this.#table.take({
-      ...{ after: this.#after, tenants: mostTenants, ...room },
+      ...{ after: this.#after, tenants: mostTenants, ...free },
       except: [...this.#open.keys(), ...held]
     })
     this.#after = next

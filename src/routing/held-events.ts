@@ -42,7 +42,7 @@ export class HeldEvents {
   isFull(tenant: string, bytes: number): boolean {
     return (
       this.#events.usedBy(tenant) > this.size / 2 &&
-      !(this.#events.hasRoom(tenant) && this.#bytes.hasRoom(tenant, this.#counted(bytes)))
+      !(this.#events.fits(tenant) && this.#bytes.fits(tenant, this.#counted(bytes)))
     )
   }
 

@@ -25,7 +25,7 @@ import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
-import { keepIntakeRoom } from "../intake/trim-intake.ts"
+import { keepIntakeSpace } from "../intake/trim-intake.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { loadWithin } from "../policy/open-files.ts"
 import { SpreadTimes } from "../policy/spread-times.ts"
@@ -204,7 +204,7 @@ class PartitionRunner {
     })
     yield* Effect.forkScoped(runEventExpiry(holds))
     yield* Effect.forkScoped(keepBypass(this.#node.layout.ackWait, holds))
-    yield* Effect.forkScoped(keepIntakeRoom(holds))
+    yield* Effect.forkScoped(keepIntakeSpace(holds))
     yield* Effect.forkScoped(watchSources(holds))
     yield* Effect.forkScoped(keepFinishing(this.#node.options.findEvery ?? finishEvery))
   })

@@ -24,7 +24,7 @@ const timeStandsStill = Effect.acquireRelease(
   () => Effect.sync(() => vi.useRealTimers())
 )
 
-describe("the room for more messages", () => {
+describe("the capacity for more messages", () => {
   it("is what is left of the places and of the bytes", () => {
     const prefetch = new PrefetchWindow({ deliveries: 200, bytes: 10_000 })
     assert.deepStrictEqual(prefetch.capacity, { messages: 200, bytes: 10_000 })
@@ -94,42 +94,42 @@ describe("the room for more messages", () => {
 
   it("is less where a message stands for many deliveries, and as much as is usual lately", () => {
     const prefetch = new PrefetchWindow({ deliveries: 256, bytes: megabyte, usualParts: 8 })
-    const room = () => prefetch.capacity?.messages
-    assert.strictEqual(room(), 32)
+    const capacity = () => prefetch.capacity?.messages
+    assert.strictEqual(capacity(), 32)
     const taken = Array.from({ length: 60 }, () => prefetch.take(message()))
     for (const each of taken) prefetch.weigh(each, 1)
-    assert.strictEqual(room(), Math.floor((256 - 60) / (1 + 7 * (15 / 16) ** 60)))
+    assert.strictEqual(capacity(), Math.floor((256 - 60) / (1 + 7 * (15 / 16) ** 60)))
     for (const each of taken) prefetch.release(each)
     for (let n = 0; n < 100; n++) {
       const wide = prefetch.take(message())
       prefetch.weigh(wide, 64)
       prefetch.release(wide)
     }
-    assert.strictEqual(room(), 4)
+    assert.strictEqual(capacity(), 4)
     const wide = Array.from({ length: 3 }, () => prefetch.take(message()))
     for (const each of wide) prefetch.weigh(each, 80)
-    assert.isUndefined(room())
+    assert.isUndefined(capacity())
     prefetch.exclude(wide[0] ?? prefetch.take(message()))
-    assert.strictEqual(room(), 1)
+    assert.strictEqual(capacity(), 1)
     for (const each of wide) prefetch.release(each)
-    // For one that goes to more than there is room for, there is room while there is nothing else.
+    // For one that goes to more than there is capacity for, there is capacity while there is nothing else.
     const widest = prefetch.take(message())
     prefetch.weigh(widest, 100_000)
-    assert.isUndefined(room())
+    assert.isUndefined(capacity())
     prefetch.release(widest)
-    assert.strictEqual(room(), 1)
+    assert.strictEqual(capacity(), 1)
   })
 
   it.effect("is made by what holds messages of a tenant that crowds it, as far as that goes", () =>
     Effect.gen(function* () {
       yield* timeStandsStill
-      let room = 2
+      let capacity = 2
       const holding: Array<string> = []
       const prefetch = new PrefetchWindow({
         ...{ deliveries: 4, bytes: 1_000 },
         hold: (tenant, bytes) => {
-          if (room === 0) return undefined
-          room--
+          if (capacity === 0) return undefined
+          capacity--
           holding.push(`${tenant} ${bytes}`)
           return () => holding.pop()
         }
@@ -207,7 +207,7 @@ describe("the room for more messages", () => {
     assert.deepStrictEqual(prefetch.capacity, { messages: 2, bytes: megabyte })
   })
 
-  /** As many in hand as there may be, and somebody who waits for room; time stands still. */
+  /** As many in hand as there may be, and somebody who waits for capacity; time stands still. */
   const crowded = Effect.gen(function* () {
     yield* timeStandsStill
     const prefetch = new PrefetchWindow({ deliveries: 5, bytes: megabyte })

@@ -18,7 +18,7 @@ describe("the shares of a store", () => {
     [20 * GiB, 10 * GiB, 5 * GiB, GiB, 1.25 * GiB],
     [GiB, 512 * MiB, 256 * MiB, 128 * MiB, 64 * MiB],
     [minStoreBytes, 32 * MiB, 16 * MiB, 12 * MiB, 4 * MiB]
-  ])("of %d bytes leave room for what has no bound", (store, events, history, dead, intake) => {
+  ])("of %d bytes leave space for what has no bound", (store, events, history, dead, intake) => {
     const shares = sharesOf(store)
     assert.deepStrictEqual(shares, {
       eventBytes: events,
@@ -42,7 +42,7 @@ describe("what queues and backlogs may take", () => {
   })
 })
 
-describe("the rooms that are tried", () => {
+describe("the sizes that are tried", () => {
   it("are half as large each time, and end with what the smallest store has", () => {
     assert.deepStrictEqual(eventBytesToTry(200 * MiB), [200 * MiB, 100 * MiB, 50 * MiB])
     assert.deepStrictEqual(eventBytesToTry(0), [32 * MiB])

@@ -377,7 +377,7 @@ describe.concurrent("init", () => {
     }).pipe(Effect.provide(connectTo({ url: server.url, prefix: "OWN_", eventRoot })))
   )
 
-  it.live("says which stream the broker has no room for, and what to do", () =>
+  it.live("says which stream the broker has no space for, and what to do", () =>
     bare(
       Effect.gen(function* () {
         const { names } = yield* Broker
@@ -390,14 +390,14 @@ describe.concurrent("init", () => {
     )
   )
 
-  it.live("leaves room in an event for the headers that are added on the way", () =>
+  it.live("leaves bytes in an event for the headers that are added on the way", () =>
     bare(
       Effect.gen(function* () {
         const { ask, connection, jsm, names } = yield* natsClients
         yield* init({ ...defaultTopology, deadBytes: 1_000_000 })
         const { config } = yield* ask("look", () => jsm.streams.info(names.events))
-        const room = (connection.info?.max_payload ?? 0) - config.max_msg_size
-        assert.strictEqual(room, 65_536)
+        const left = (connection.info?.max_payload ?? 0) - config.max_msg_size
+        assert.strictEqual(left, 65_536)
       })
     )
   )

@@ -40,11 +40,11 @@ export const delivery = (
 
 export const tried = (at: number): Progress => ({ attempts: 3, lastStatus: 503, nextAttemptAt: at })
 
-type Room = "deliveries" | "backlog"
+type Kind = "deliveries" | "backlog"
 
 /** Puts a delivery where it waits while there are so many partitions, and says where that is. */
 export const put = Effect.fnUntraced(function* (
-  room: Room,
+  kind: Kind,
   it: Delivery,
   at?: number,
   count = from
@@ -54,10 +54,10 @@ export const put = Effect.fnUntraced(function* (
   const { endpoint, eventSeq, tenant } = it
   const partition = partitionOf(tenant, endpoint, count)
   const target =
-    room === "backlog"
+    kind === "backlog"
       ? names.subjects.backlog(partition, tenant, endpoint)
       : names.subjects.delivery(partition, tenant, endpoint)
-  const headers = deliveryHeaders(it, `${room}.${endpoint}.${eventSeq}`)
+  const headers = deliveryHeaders(it, `${kind}.${endpoint}.${eventSeq}`)
   const body = `${eventSeq} for ${endpoint}`
   const { seq, stream } = yield* at === undefined
     ? publisher.publish(target, body, headers)

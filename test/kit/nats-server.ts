@@ -34,9 +34,9 @@ export interface TestServer {
   /** Freezes the server: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
-  /** Leaves no room on the disk of its own. */
+  /** Fills the disk of its own. */
   readonly fillDisk: () => void
-  /** Makes room again. */
+  /** Frees it again. */
   readonly emptyDisk: () => void
   /** Stops the server permanently and removes its directory. */
   readonly stop: () => Promise<void>

@@ -7,7 +7,7 @@ const memory = "/dev/shm"
 /** What the stores of several brokers may come to at a time, bytes. A container has 64 MiB there. */
 const enough = 4 * 1024 ** 3
 
-const hasRoom = (): boolean => {
+const hasSpace = (): boolean => {
   try {
     const { bavail, bsize } = statfsSync(memory)
     return bavail * bsize >= enough
@@ -17,11 +17,11 @@ const hasRoom = (): boolean => {
 }
 
 /**
- * Where brokers and delivery logs of tests store: in memory if there is room. On a disk each broker
+ * Where brokers and delivery logs of tests store: in memory if there is space. On a disk each broker
  * takes twice the CPU time, since it syncs every stream that it makes, and a delivery log takes five
  * times as long.
  */
-const place = hasRoom() ? memory : tmpdir()
+const place = hasSpace() ? memory : tmpdir()
 
 /** Makes a directory for what stores. The caller removes it. */
 export const storeDirectory = (name: string): Promise<string> => mkdtemp(join(place, name))

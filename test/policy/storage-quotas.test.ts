@@ -6,7 +6,7 @@ import {
   isOverQuota
 } from "../../src/policy/storage-quotas.ts"
 
-const room = (bytes: number) => ({ bytes, maxBytes: 1_000 })
+const space = (bytes: number) => ({ bytes, maxBytes: 1_000 })
 
 const boundless = { bytes: 1e9, maxBytes: undefined }
 
@@ -18,81 +18,81 @@ const alone = (bytes: number, tenants = 1) => ({
   tenants
 })
 
-describe("a room that tenants share", () => {
+describe("a space that tenants share", () => {
   const cases: ReadonlyArray<readonly [string, boolean, ...Parameters<typeof isOverQuota>]> = [
-    ["has no quota while at most half is taken", false, room(500), alone(500)],
+    ["has no quota while at most half is taken", false, space(500), alone(500)],
     ["has none without a limit", false, boundless, alone(1e9)],
-    ["gives one who is alone half of it", true, room(501), alone(501)],
-    ["has a share for a second one that comes late", false, room(600), alone(100, 2)],
-    ["three quarters of which one endpoint may take", true, room(900), alone(375, 2)],
-    ["and no less", false, room(900), alone(374, 2)],
+    ["gives one who is alone half of it", true, space(501), alone(501)],
+    ["has a share for a second one that comes late", false, space(600), alone(100, 2)],
+    ["three quarters of which one endpoint may take", true, space(900), alone(375, 2)],
+    ["and no less", false, space(900), alone(374, 2)],
     [
       "has equal shares for three",
       true,
-      room(700),
+      space(700),
       { endpointBytes: 167, tenantBytes: 334, endpoints: 2, tenants: 3 }
     ],
-    ["has them whatever the others hold", false, room(1_300), alone(180, 4)],
-    ["has smaller shares far beyond its limit", true, room(1_500), alone(47, 4)],
-    ["but shuts nobody out", false, room(1_500), alone(46, 4)],
+    ["has them whatever the others hold", false, space(1_300), alone(180, 4)],
+    ["has smaller shares far beyond its limit", true, space(1_500), alone(47, 4)],
+    ["but shuts nobody out", false, space(1_500), alone(46, 4)],
     [
       "gives an endpoint half of its tenant's share while that is crowded",
       true,
-      room(600),
+      space(600),
       { endpointBytes: 250, tenantBytes: 300, endpoints: 2, tenants: 2 }
     ],
     [
       "has something for another endpoint of that tenant",
       false,
-      room(600),
+      space(600),
       { endpointBytes: 50, tenantBytes: 300, endpoints: 2, tenants: 2 }
     ],
     [
       "has a part for another endpoint that comes late, though its tenant holds its share",
       false,
-      room(600),
+      space(600),
       { endpointBytes: 50, tenantBytes: 500, endpoints: 9, tenants: 2 }
     ],
     [
       "and no more than a part",
       true,
-      room(600),
+      space(600),
       { endpointBytes: 56, tenantBytes: 500, endpoints: 9, tenants: 2 }
     ],
     [
       "has a quarter of it where the tenant holds a quarter more",
       true,
-      room(800),
+      space(800),
       { endpointBytes: 14, tenantBytes: 625, endpoints: 9, tenants: 2 }
     ],
     [
       "bounds the tenant before its endpoints",
       true,
-      room(900),
+      space(900),
       { endpointBytes: 0, tenantBytes: 750, endpoints: 9, tenants: 2 }
     ],
     [
-      "bounds it by its share where the room is far beyond its limit",
+      "bounds it by its share where the space is far beyond its limit",
       true,
-      room(1_500),
+      space(1_500),
       { endpointBytes: 0, tenantBytes: 125, endpoints: 9, tenants: 2 }
     ],
     [
       "is a tenant's own where there is no other",
       false,
-      room(740),
+      space(740),
       { ...alone(740), isOnlyTenant: true }
     ],
     [
       "three quarters of which its first endpoint may take, the rest waits for the next",
       true,
-      room(750),
+      space(750),
       { ...alone(750), isOnlyTenant: true }
     ],
     [
       "lets an endpoint take what its tenant does not need",
       false,
-      room(900),
+      space(900),
       { endpointBytes: 160, tenantBytes: 160, endpoints: 1, tenants: 3 }
     ]
   ]
@@ -100,8 +100,8 @@ describe("a room that tenants share", () => {
     it(name, () => assert.strictEqual(isOverQuota(...given), isOver))
 
   it("is crowded once more than half is taken", () => {
-    assert.isFalse(isCrowded(room(500)))
-    assert.isTrue(isCrowded(room(501)))
+    assert.isFalse(isCrowded(space(500)))
+    assert.isTrue(isCrowded(space(501)))
     assert.isFalse(isCrowded(boundless))
   })
 
@@ -112,7 +112,7 @@ describe("a room that tenants share", () => {
     const fill = (tenant: string) => {
       for (let n = 0; n < 1_000; n++) {
         const bytes = taken.get(tenant) ?? 0
-        if (isOverQuota(room(sum()), alone(bytes, new Set(taken.keys()).add(tenant).size))) return
+        if (isOverQuota(space(sum()), alone(bytes, new Set(taken.keys()).add(tenant).size))) return
         taken.set(tenant, bytes + size)
       }
     }

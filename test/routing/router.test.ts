@@ -26,7 +26,7 @@ interface World {
   /** Whether the history took a fact recently, and whether it takes the plan. */
   readonly isHistoryTaking: boolean
   readonly isPlanTaken: boolean
-  readonly hasRoomForLarge: boolean
+  readonly hasSpaceForLarge: boolean
   /** Whether so many of its tenant wait to be stored that no more are held beside the window. */
   readonly isHeldFull: boolean
   /** Whether others pass a flood. */
@@ -36,7 +36,7 @@ interface World {
 const usual: World = {
   ...{ endpoints: ["hook"], isNew: true, deliveryCount: 1, isCurrent: true, isRoutable: true },
   ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
-  ...{ hasRoomForLarge: true, isHeldFull: false, decision: "route" },
+  ...{ hasSpaceForLarge: true, isHeldFull: false, decision: "route" },
   isFloodPassed: false
 }
 
@@ -121,7 +121,7 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
     },
     large: {
       hold: (tenant: string) => {
-        if (!world.hasRoomForLarge) return undefined
+        if (!world.hasSpaceForLarge) return undefined
         const leave = () => void log.push("leave")
         const turn = (deliveries: number) =>
           Effect.sync(() => void log.push(`turn of ${tenant} for ${deliveries}`))
@@ -197,18 +197,18 @@ describe("an event that a router takes", () => {
     ],
     [
       "is left to the broker where too many of its tenant wait for their turn",
-      { endpoints: endpointIds(65), hasRoomForLarge: false },
+      { endpoints: endpointIds(65), hasSpaceForLarge: false },
       ["large returned", "unbegun", "again in 5000 ms"]
     ],
     [
       "is looked up when it comes back where its routing had begun",
-      { endpoints: endpointIds(65), hasRoomForLarge: false, isNew: false },
+      { endpoints: endpointIds(65), hasSpaceForLarge: false, isNew: false },
       ["large returned", "again in 5000 ms"]
     ],
     [
       "comes back after 20 s at most where too many of its tenant wait, however often it came back",
       {
-        ...{ endpoints: endpointIds(65), hasRoomForLarge: false },
+        ...{ endpoints: endpointIds(65), hasSpaceForLarge: false },
         ...{ isNew: false, deliveryCount: 9 }
       },
       ["large returned", "again in 20000 ms"]

@@ -28,32 +28,32 @@ const store = Effect.fnUntraced(function* (key: string, messages: number, bytes:
   )
 })
 
-const isFull = (room: BacklogSpace, key: string, expected: boolean) =>
+const isFull = (space: BacklogSpace, key: string, expected: boolean) =>
   eventually(
-    Effect.sync(() => room.isFull(key, false)),
+    Effect.sync(() => space.isFull(key, false)),
     (isFull) => isFull === expected
   )
 
-describe.concurrent("the room of all backlogs", () => {
+describe.concurrent("the space of all backlogs", () => {
   scenario(
     "is full for who holds his share of it, and again free when that has left",
     () =>
       Effect.gen(function* () {
         const { ask, jsm, names } = yield* natsClients
         yield* store("calm.hook", 2, 1_000)
-        const room = yield* makeBacklogSpace(2, () => true)
-        assert.isFalse(room.isFull("loud.down", false))
+        const space = yield* makeBacklogSpace(2, () => true)
+        assert.isFalse(space.isFull("loud.down", false))
         // Somebody else stores most of it: this worker learns of it by a reading.
         yield* store("loud.down", 24, 100_000)
-        yield* isFull(room, "loud.down", true)
+        yield* isFull(space, "loud.down", true)
         // Bodies have half of the tenant's share; what waits without one has the rest.
-        assert.isTrue(room.isFull("loud.another", false))
-        assert.isFalse(room.isFull("loud.another", true))
-        assert.isFalse(room.isFull("calm.hook", false))
-        assert.isFalse(room.isFull("new.hook", false))
+        assert.isTrue(space.isFull("loud.another", false))
+        assert.isFalse(space.isFull("loud.another", true))
+        assert.isFalse(space.isFull("calm.hook", false))
+        assert.isFalse(space.isFull("new.hook", false))
         const filter = names.subjects.backlog(1, "loud", "down")
         yield* ask("purge", () => jsm.streams.purge(names.backlog(1), { filter }))
-        yield* isFull(room, "loud.down", false)
+        yield* isFull(space, "loud.down", false)
       }),
     shares
   )
@@ -63,16 +63,16 @@ describe.concurrent("the room of all backlogs", () => {
     () =>
       Effect.gen(function* () {
         yield* store("calm.hook", 400, 100)
-        const room = yield* makeBacklogSpace(2, () => true)
-        for (let n = 0; n < 24; n++) room.stored("loud.down", 100_000)
-        for (let n = 0; n < 400; n++) room.stored("calm.hook", 200)
-        assert.isTrue(room.isFull("loud.down", false))
+        const space = yield* makeBacklogSpace(2, () => true)
+        for (let n = 0; n < 24; n++) space.stored("loud.down", 100_000)
+        for (let n = 0; n < 400; n++) space.stored("calm.hook", 200)
+        assert.isTrue(space.isFull("loud.down", false))
         yield* store("loud.down", 24, 100_000)
         yield* store("third.hook", 14, 100_000)
         // The broker counts messages of each, and bytes of all together.
-        yield* isFull(room, "third.hook", true)
-        assert.isTrue(room.isFull("loud.down", false))
-        assert.isFalse(room.isFull("calm.hook", false))
+        yield* isFull(space, "third.hook", true)
+        assert.isTrue(space.isFull("loud.down", false))
+        assert.isFalse(space.isFull("calm.hook", false))
       }),
     shares
   )

@@ -974,7 +974,7 @@ describe("a restore", () => {
     })
   )
 
-  scenario("asks again while a cluster still reports what was reserved to find room", (place) =>
+  scenario("asks again while a cluster still reports what was reserved to find space", (place) =>
     Effect.gen(function* () {
       yield* publish("invoice.paid")
       const directory = join(yield* folder, "copy")
@@ -1032,7 +1032,7 @@ describe("a restore", () => {
     })
   )
 
-  scenario("refuses a broker with too little room, or whose streams take its subjects", (place) =>
+  scenario("refuses a broker with too little space, or whose streams take its subjects", (place) =>
     Effect.gen(function* () {
       const directory = join(yield* folder, "copy")
       yield* backedUp(directory)
@@ -1067,7 +1067,7 @@ describe("a restore", () => {
     })
   )
 
-  scenario("that begins anew waits for the room of what it removed", (place) =>
+  scenario("that begins anew waits for the space of what it removed", (place) =>
     Effect.gen(function* () {
       const directory = join(yield* folder, "copy")
       yield* backedUp(directory)

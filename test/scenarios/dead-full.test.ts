@@ -42,9 +42,9 @@ const resize = Effect.fnUntraced(function* (max_bytes: number) {
 })
 
 /** Bytes of dead letters that no story reaches. */
-const roomy = 64 * 1024 * 1024
+const ample = 64 * 1024 * 1024
 
-/** How many deliveries have ended and wait for room among the dead letters. */
+/** How many deliveries have ended and wait for space among the dead letters. */
 const ended = Effect.gen(function* () {
   const { names } = yield* Broker
   const found = yield* Effect.forEach([0, 1], (partition) =>
@@ -78,7 +78,7 @@ const endpoints = Effect.gen(function* () {
   return { bad, well }
 })
 
-/** Asserts that a sweep of removed endpoints leaves alone what waits for room. */
+/** Asserts that a sweep of removed endpoints leaves alone what waits for space. */
 const isLeftBySweeps = Effect.gen(function* () {
   const { names } = yield* Broker
   const stored = Effect.forEach([0, 1], (partition) =>
@@ -96,8 +96,8 @@ const isLeftBySweeps = Effect.gen(function* () {
   assert.deepStrictEqual(sequences(yield* stored), sequences(before))
 })
 
-describe.concurrent("while there is no room among the dead letters", () => {
-  scenario("what has ended takes up no place, and all of it goes when there is room", () =>
+describe.concurrent("while there is no space among the dead letters", () => {
+  scenario("what has ended takes up no place, and all of it goes when there is space", () =>
     Effect.gen(function* () {
       const { bad, well } = yield* endpoints
       const facts = yield* history
@@ -114,7 +114,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* publish("good")
       yield* well.received(2)
       yield* facts.count("delivered", 1)
-      yield* resize(roomy)
+      yield* resize(ample)
       yield* facts.count("dead-lettered", count)
       assert.lengthOf(yield* deadLetters, count)
       assert.lengthOf(bad.requests, count)
@@ -135,7 +135,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* first.kill9
       yield* worker({ leaseTtl: 2_000 })
       yield* eventually(ended, (waiting) => waiting + facts.of("dead-lettered").length === count)
-      yield* resize(roomy)
+      yield* resize(ample)
       yield* facts.count("dead-lettered", count)
       yield* consistentRounds
       assert.lengthOf(yield* deadLetters, count)
@@ -160,7 +160,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
           ([waiting, held]) => waiting === 10 && held === 0
         )
         yield* isLeftBySweeps
-        yield* resize(roomy)
+        yield* resize(ample)
         yield* facts.count("dead-lettered", 10)
         yield* consistentRounds
         assert.lengthOf(requests, 0)
@@ -185,7 +185,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
           Effect.all([ended, unacknowledged]),
           ([waiting, held]) => waiting === 10 && held === 0
         )
-        yield* resize(roomy)
+        yield* resize(ample)
         yield* facts.count("dead-lettered", 10)
         yield* consistentRounds
         assert.lengthOf(requests, 0)
@@ -211,13 +211,13 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": last })
       yield* eventually(backlogged, (waiting) => waiting === count + 1)
       yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
-      // All that ended before it waits for room, and none of that in the window of 256.
+      // All that ended before it waits for space, and none of that in the window of 256.
       yield* facts.count("delivered", 1)
       yield* eventually(
         Effect.all([ended, unacknowledged, backlogged]),
         ([waiting, held, left]) => waiting === count && held === 0 && left === 0
       )
-      yield* resize(roomy)
+      yield* resize(ample)
       yield* facts.count("dead-lettered", count)
       assert.lengthOf(hook.requests, count + 1)
       yield* consistentRounds
@@ -249,7 +249,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
         facts.of("dead-lettered").filter(({ tenant }) => tenant === "globex"),
         2
       )
-      yield* resize(roomy)
+      yield* resize(ample)
       yield* facts.count("dead-lettered", count + 2)
       assert.deepInclude(yield* isClean, { deadLettered: count + 2, missing: 0 })
     })
@@ -304,8 +304,8 @@ const hinderedWorker = Effect.fnUntraced(function* ({ batch, ...hindered }: InTh
   }
 })
 
-describe.concurrent("what waits for room among the dead letters goes there once there is some", () => {
-  scenario("where it began to wait after the room was noticed", () =>
+describe.concurrent("what waits for space among the dead letters goes there once there is some", () => {
+  scenario("where it began to wait after the space was noticed", () =>
     Effect.gen(function* () {
       yield* endpoints
       const facts = yield* history
@@ -317,8 +317,8 @@ describe.concurrent("what waits for room among the dead letters goes there once 
       })
       yield* publish("bad")
       yield* Deferred.await(refused)
-      yield* resize(roomy)
-      yield* reads(roomy, 3)
+      yield* resize(ample)
+      yield* reads(ample, 3)
       yield* Deferred.succeed(letGo, undefined)
       yield* facts.count("dead-lettered", 1)
       assert.deepInclude(yield* isClean, { deadLettered: 1, missing: 0 })
@@ -331,7 +331,7 @@ describe.concurrent("what waits for room among the dead letters goes there once 
       const facts = yield* history
       yield* resize(1)
       const cause = new Error("does not answer")
-      // Each partition reads at least once where there is room.
+      // Each partition reads at least once where there is space.
       let failures = 2
       let isBroken = false
       yield* hinderedWorker({
@@ -344,7 +344,7 @@ describe.concurrent("what waits for room among the dead letters goes there once 
       yield* publishMany(5, "bad")
       yield* eventually(ended, (waiting) => waiting === 5)
       isBroken = true
-      yield* resize(roomy)
+      yield* resize(ample)
       yield* facts.count("dead-lettered", 5)
       assert.isBelow(failures, 0)
       assert.deepInclude(yield* isClean, { deadLettered: 5, missing: 0 })
@@ -359,8 +359,8 @@ describe.concurrent("what waits for room among the dead letters goes there once 
       yield* endpoint({ tenant: "globex", id: "bad", url: bad.url, types: ["bad"], circuit })
       const facts = yield* history
       const { jsm, names } = yield* natsClients
-      const room = 100_000
-      yield* resize(room)
+      const space = 100_000
+      yield* resize(space)
       // One at a time: the part is used up when the rest has not been tried.
       const { reads } = yield* hinderedWorker({ batch: 1 })
       yield* publishTo("globex.bad", "x".repeat(body))
@@ -368,7 +368,7 @@ describe.concurrent("what waits for room among the dead letters goes there once 
       // Those that are stored before the tenants are counted are more than its part.
       yield* publishMany(part, "bad", body)
       yield* facts.count("dead-lettered", part + 1)
-      yield* reads(room, 3)
+      yield* reads(space, 3)
       yield* Effect.replicateEffect(publish("bad", "x".repeat(body)), many - part)
       yield* bad.received(many + 1)
       const allWait = (waiting: number) => waiting + facts.of("dead-lettered").length === many + 1
@@ -383,10 +383,10 @@ describe.concurrent("what waits for room among the dead letters goes there once 
         yield* Effect.promise(() => jsm.streams.deleteMessage(names.dead, seq))
       yield* facts.count("dead-lettered", before + 1)
       // A tenth of a second each: the part is used up before.
-      yield* reads(room, 3)
+      yield* reads(space, 3)
       assert.isAbove(yield* ended, 0)
-      yield* resize(roomy)
-      yield* reads(roomy, 1)
+      yield* resize(ample)
+      yield* reads(ample, 1)
       yield* facts.count("dead-lettered", many + 1)
     })
   )

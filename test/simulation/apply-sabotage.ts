@@ -56,7 +56,7 @@ const adaptations: ReadonlyArray<Replacement> = [
   },
   {
     file: "worker/partition-runner.ts",
-    find: "    yield* Effect.forkScoped(keepIntakeRoom(holds))\n",
+    find: "    yield* Effect.forkScoped(keepIntakeSpace(holds))\n",
     replace: ""
   }
 ]

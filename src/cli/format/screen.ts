@@ -27,11 +27,11 @@ export const labelled = (
   text: string,
   width: number | undefined
 ): ReadonlyArray<string> => {
-  const room = width === undefined ? text.length : Math.max(narrowest, width - label.length)
+  const columns = width === undefined ? text.length : Math.max(narrowest, width - label.length)
   const lines: Array<string> = []
   let line = ""
   for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > room) {
+    if (line !== "" && line.length + 1 + word.length > columns) {
       lines.push(line)
       line = word
     } else line = line === "" ? word : `${line} ${word}`

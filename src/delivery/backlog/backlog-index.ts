@@ -27,7 +27,7 @@ export class BacklogIndex {
 
   /**
    * @param most maximum deliveries in one backlog.
-   * @param isOverShare returns true where an endpoint has its share of the room for backlogs, so that
+   * @param isOverShare returns true where an endpoint has its share of the space for backlogs, so that
    *   a delivery finds none.
    */
   constructor(

@@ -137,7 +137,7 @@ export class Drain {
   replacing = 0
   /** The highest sequence that was read: what lies there is not replaced. */
   seen = 0
-  /** When it last had room for nothing, ms of the monotonic clock; undefined while it has. */
+  /** When it last had no capacity left, ms of the monotonic clock; undefined while it has. */
   idleSince: number | undefined
   /** Entries that ended before they were read. */
   readonly endedAhead = new Set<number>()

@@ -349,7 +349,7 @@ export class Drainer {
     const { window } = drain
     drain.page = undefined
     yield* remover.clear(drain)
-    // Earlier messages are slow to finish: removing later ones makes room to read more.
+    // Earlier messages are slow to finish: after later ones are removed, more can be read.
     if (window.capacity === 0) yield* remover.thin(drain, window.finished)
     const now = timers.monotonicMs()
     drain.idleSince ??= now

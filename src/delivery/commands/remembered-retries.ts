@@ -58,7 +58,7 @@ export class RememberedRetries {
 
   #remember(key: string, one: Remembered): void {
     const { tenant } = one
-    if (!this.#shares.hasRoom(tenant)) {
+    if (!this.#shares.fits(tenant)) {
       const oldest = [...this.#known].find(([, known]) => known.tenant === tenant)
       if (oldest !== undefined) this.#forget(oldest[0])
     }

@@ -106,9 +106,9 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.over) return
-    const room = maxSnippetBytes - (this.snippet?.length ?? 0)
-    if (room > 0) {
-      const piece = chunk.length > room ? chunk.subarray(0, room) : chunk
+    const left = maxSnippetBytes - (this.snippet?.length ?? 0)
+    if (left > 0) {
+      const piece = chunk.length > left ? chunk.subarray(0, left) : chunk
       this.snippet = this.snippet === undefined ? piece : Buffer.concat([this.snippet, piece])
     }
     this.bytes += chunk.length

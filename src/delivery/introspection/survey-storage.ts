@@ -10,11 +10,11 @@ export interface KeptStream {
   readonly name: string
   /** How long it keeps messages, ms; undefined also where it keeps them without limit. */
   readonly maxAge: number | undefined
-  readonly room: typeof StreamSpace.Type
+  readonly space: typeof StreamSpace.Type
 }
 
 /** The size of the streams. That of the whole account is `account` of the survey. */
-export interface RoomSurvey {
+export interface SpaceSurvey {
   readonly events: KeptStream
   /** Where tenants have streams of their own, the one that all others publish to. */
   readonly ownEvents?: KeptStream | undefined
@@ -36,7 +36,7 @@ const spaceOf = (name: string, info: StreamInfo | undefined): KeptStream => {
   return {
     name,
     maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined,
-    room: {
+    space: {
       bytes: state?.bytes ?? null,
       limitBytes: bound(config?.max_bytes),
       oldestAt: state === undefined || state.messages === 0 ? null : Date.parse(state.first_ts)
@@ -68,13 +68,13 @@ export const surveySpace = (
   streams: ReadonlyMap<string, StreamSurvey>,
   sources: ReadonlyArray<StreamInfo>,
   others: { readonly deadBytes: number | null; readonly intakeBytes: number | null }
-): RoomSurvey => {
+): SpaceSurvey => {
   const events = spaceOf(names.events, streams.get(names.events)?.info)
   const own = streams.get(names.ownEvents)
   const history = spaceOf(names.history, streams.get(names.history)?.info)
   const limits = waitingRooms({
-    eventBytes: events.room.limitBytes ?? -1,
-    historyBytes: history.room.limitBytes ?? -1,
+    eventBytes: events.space.limitBytes ?? -1,
+    historyBytes: history.space.limitBytes ?? -1,
     deadBytes: others.deadBytes ?? -1,
     intakeBytes: others.intakeBytes ?? -1
   })

@@ -50,7 +50,7 @@ import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import type { IncomingSurvey, UnroutableSurvey } from "./survey-incoming.ts"
 import { surveyIncoming, surveyUnroutable } from "./survey-incoming.ts"
-import type { RoomSurvey } from "./survey-storage.ts"
+import type { SpaceSurvey } from "./survey-storage.ts"
 import { bound, surveySpace } from "./survey-storage.ts"
 import { countByTenant } from "./waiting.ts"
 
@@ -80,7 +80,7 @@ export interface Survey {
   readonly writeErrors: ReadonlyArray<WriteError>
   /** What the broker's servers say of themselves, where their monitoring ports are known. */
   readonly health?: ReadonlyArray<ServerHealth> | undefined
-  readonly room: RoomSurvey
+  readonly space: SpaceSurvey
   readonly events: EventsSurvey
   /** The number per tenant is not known while the stream is at most half full. */
   readonly dead: typeof DeadLetterCounts.Type
@@ -95,7 +95,7 @@ export interface Survey {
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
   readonly oldest: typeof OldestDelivery.Type | null
-  /** Messages in backlogs by tenant; undefined unless shares of their room count. */
+  /** Messages in backlogs by tenant; undefined unless shares of their space count. */
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** What comes in from outside; undefined where there is no intake, or it does not answer. */
   readonly incoming?: IncomingSurvey | undefined
@@ -334,14 +334,14 @@ export const readSurvey = Effect.gen(function* () {
     )
   const { unroutable, workers } = others
   const { roster, incoming, sources, writeErrors } = workers
-  const room = surveySpace(names, range(count), byName, sources?.streams ?? [], {
+  const space = surveySpace(names, range(count), byName, sources?.streams ?? [], {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })
   const theirs = tenantStreamsOf(names, sources)
   const all = [...streams, ...theirs.filter(({ state }) => state !== "led")]
   const isApart = record.isAccessApart === true || !isLed(buckets.workers)
-  const { bytes, limitBytes } = room.backlogs
+  const { bytes, limitBytes } = space.backlogs
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {
     at,
@@ -353,7 +353,7 @@ export const readSurvey = Effect.gen(function* () {
     restricted: restrictedAmong(names, [...streams, ...theirs], record, count, server()),
     writeErrors,
     health,
-    room,
+    space,
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
     events: routed,
     dead: letters,

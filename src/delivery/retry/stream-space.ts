@@ -13,7 +13,7 @@ interface TenantUse {
 }
 
 /** What a reading of the streams found, bytes. */
-interface RoomReading extends SharedSpace {
+interface SpaceReading extends SharedSpace {
   /** By endpoint key; empty unless more than a quarter of the space is taken. */
   readonly byEndpoint: ReadonlyMap<string, number>
 }
@@ -46,7 +46,7 @@ export class TenantSpace {
   }
 
   /** Starts again from a reading. */
-  read({ byEndpoint, bytes, maxBytes }: RoomReading): void {
+  read({ byEndpoint, bytes, maxBytes }: SpaceReading): void {
     this.#bytes = bytes
     this.#maxBytes = maxBytes
     this.#tenants = new Map()
@@ -126,7 +126,7 @@ const countStream = Effect.fnUntraced(function* (stream: string, subjects_filter
 })
 
 /** The streams of the space, one for each partition. */
-interface StreamRoomOptions {
+interface StreamSpaceOptions {
   /** What it holds, for the log: `queues`. */
   readonly what: string
   readonly partitions: number
@@ -147,13 +147,13 @@ interface StreamRoomOptions {
 export class StreamSpace {
   readonly #space = new TenantSpace()
   readonly #readings: Queue.Queue<void>
-  readonly #options: StreamRoomOptions
+  readonly #options: StreamSpaceOptions
   readonly #partitions: ReadonlyArray<number>
   /** Usual size of a message by endpoint key, bytes; of those that have some. */
   #sizes = new Map<string, number>()
 
   /** Makes the space, and reads the sizes at intervals until the scope closes. */
-  static readonly make = Effect.fnUntraced(function* (options: StreamRoomOptions) {
+  static readonly make = Effect.fnUntraced(function* (options: StreamSpaceOptions) {
     const space = new StreamSpace(options, yield* Queue.sliding<void>(1))
     yield* Effect.ignore(space.#read)
     const look = Effect.andThen(space.#untilNextReading, Effect.ignore(space.#read))
@@ -162,7 +162,7 @@ export class StreamSpace {
     return space
   })
 
-  private constructor(options: StreamRoomOptions, readings: Queue.Queue<void>) {
+  private constructor(options: StreamSpaceOptions, readings: Queue.Queue<void>) {
     this.#options = options
     this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)
     this.#readings = readings

@@ -45,7 +45,7 @@ interface LaneOptions<A> {
   readonly hasBacklog: (key: string) => boolean
   /**
    * True while too much waits for an endpoint's retries: first attempts wait in its backlog, and
-   * retries, which make room, do not go behind them. (Default: never)
+   * retries, which free capacity, do not go behind them. (Default: never)
    */
   readonly isHeld?: (key: string) => boolean
   /** True where an attempt was made before. Asked only while an endpoint is held. */

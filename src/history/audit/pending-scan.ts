@@ -19,7 +19,7 @@ import { roundName } from "../fact-record.ts"
 export interface PendingMessage extends About {
   /** Deadline, ms since the epoch; undefined if this version cannot read the message. */
   readonly deadline: number | undefined
-  /** Set if the delivery has ended for this reason and waits for room in DEAD. */
+  /** Set if the delivery has ended for this reason and waits for space in DEAD. */
   readonly ends?: DeadReason | undefined
   readonly stream: string
   readonly seq: number

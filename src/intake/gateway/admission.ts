@@ -59,7 +59,7 @@ export class Admission {
   refuses({ key, source }: Pick<LiveSource, "key" | "source">): NotNow | undefined {
     return this.#isSilentFor(timers.monotonicMs())
       ? this.#silent()
-      : this.#sources.hasRoom(key) && this.#tenants.hasRoom(source.tenant)
+      : this.#sources.fits(key) && this.#tenants.fits(source.tenant)
         ? undefined
         : overloaded
   }

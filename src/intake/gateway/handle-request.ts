@@ -8,7 +8,7 @@ import { timers } from "../../time/timers.ts"
 import type { Admission, AdmissionBounds, NotNow } from "./admission.ts"
 import type { Answer } from "./answer.ts"
 import { noStore, notNow, notReadable, send, tooLarge, unknownSource } from "./answer.ts"
-import { BodyRoom } from "./body-room.ts"
+import { BodyCapacity } from "./body-capacity.ts"
 import type { GatewayCounts, Outcome } from "./counts.ts"
 import type { LiveSource, SourceTable } from "./live-sources.ts"
 import { declaredLength, readBody } from "./read-body.ts"
@@ -71,7 +71,7 @@ export const makeHandler = (options: HandlerOptions) => {
     scheme,
     sources
   } = options
-  const room = new BodyRoom(bounds.bytes)
+  const capacity = new BodyCapacity(bounds.bytes)
   const take = makeTakeRequest({ admission, refusals, maxBytes, silentMs: bounds.silentMs })
 
   const waiting = new WaitingRequests()
@@ -115,7 +115,7 @@ export const makeHandler = (options: HandlerOptions) => {
     request: IncomingMessage,
     response: ServerResponse
   ): Promise<Answer | undefined> => {
-    const place = room.open(live, () => {
+    const place = capacity.open(live, () => {
       reading.cancel()
       place.give()
     })
@@ -128,7 +128,7 @@ export const makeHandler = (options: HandlerOptions) => {
           return await takeBody(live, request, response, read.body)
         case "too-large":
           return await refuseLarge(live)
-        case "no-room":
+        case "no-capacity":
           return notNow(live, { outcome: "overloaded", retryAfterS: 1 })
         case "broken-off":
           return undefined
@@ -190,7 +190,7 @@ export const makeHandler = (options: HandlerOptions) => {
     if (refused === undefined) go()
     else if (refused.outcome !== "overloaded" || isStopping() || !waiting.add(live, resume))
       end(notNow(live, refused))
-    // There may be room since nobody was woken.
+    // There may be capacity since nobody was woken.
     else if (refused === queuedBehindOthers) wake()
   }
 }

@@ -3,12 +3,12 @@ import type { IncomingMessage } from "node:http"
 /** A body, or why it was not read. */
 export type ReadBody =
   | { readonly as: "body"; readonly body: Buffer }
-  | { readonly as: "too-large" | "no-room" | "broken-off" }
+  | { readonly as: "too-large" | "no-capacity" | "broken-off" }
 
 /** A body that is being read. */
 export interface BodyReading {
   readonly read: Promise<ReadBody>
-  /** Ends it with `no-room`. */
+  /** Ends it with `no-capacity`. */
   readonly cancel: () => void
 }
 
@@ -21,16 +21,16 @@ export const declaredLength = ({ headers }: IncomingMessage): number | undefined
 const nothing = Buffer.alloc(0)
 
 /**
- * Reads a request's body. Room is taken for what has come, and not for what a client says will. The
+ * Reads a request's body. Capacity is taken for what has come, and not for what a client says will. The
  * bytes are in one piece at any time: chunks of a few bytes each would take many times their length.
  *
  * @param max its upper bound, bytes.
- * @param takeRoom takes room for so many bytes, which the caller gives back. Returns false if there is none.
+ * @param takeCapacity takes capacity for so many bytes, which the caller gives back. Returns false if there is none.
  */
 export const readBody = (
   request: IncomingMessage,
   max: number,
-  takeRoom: (bytes: number) => boolean
+  takeCapacity: (bytes: number) => boolean
 ): BodyReading => {
   const expected = declaredLength(request)
   let end: (read: ReadBody) => void = () => undefined
@@ -48,7 +48,7 @@ export const readBody = (
       if (needed > bytes.length) {
         const size =
           length === 0 ? chunk.length : Math.min(expected ?? max, Math.max(needed, 2 * length))
-        if (!takeRoom(size - bytes.length)) return end({ as: "no-room" })
+        if (!takeCapacity(size - bytes.length)) return end({ as: "no-capacity" })
         if (length === 0) bytes = chunk
         else {
           const larger = Buffer.allocUnsafeSlow(size)
@@ -67,5 +67,5 @@ export const readBody = (
       if (!request.complete) brokenOff()
     })
   })
-  return { read, cancel: () => end({ as: "no-room" }) }
+  return { read, cancel: () => end({ as: "no-capacity" }) }
 }

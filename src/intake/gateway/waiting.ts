@@ -102,11 +102,11 @@ export class WaitingRequests {
     return true
   }
 
-  /** Resumes the one that waits longest of the first source for which there is room. */
-  wake(hasRoom: (live: Named) => boolean): void {
+  /** Resumes the one that waits longest of the first source for which there is a place. */
+  wake(hasPlace: (live: Named) => boolean): void {
     for (const { key, value: waiters } of this.#waiters) {
       const first = waiters.oldest
-      if (first === undefined || !hasRoom(first.live)) continue
+      if (first === undefined || !hasPlace(first.live)) continue
       this.#waiters.renew(key)
       this.#end(first)
       return

@@ -322,7 +322,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     for (const queue of yield* queuesHere(names)) yield* removeStream(queue)
     yield* removeStream(names.restoring)
   }
-  const room = checkReservations(
+  const space = checkReservations(
     streams
       .filter(({ account }) => account === "streams")
       .map((stream) => ({ stream: config(stream) })),
@@ -330,7 +330,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     () =>
       "a restore reserves what the installation did: raise the account's max_file or the broker's max_file_store"
   )
-  yield* !dryRun && resumed ? onceFreed(room) : room
+  yield* !dryRun && resumed ? onceFreed(space) : space
   if (dryRun) {
     const tookMs = (yield* Clock.currentTimeMillis) - startedAt
     return { ...counted, mended: undefined, tookMs } satisfies RestoreResult

@@ -34,7 +34,7 @@ const idPattern = /^job-[0-9a-z]{1,12}-[0-9a-f]{8}$/
 const counting = PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
 
 /** Fails where a tenant may have no further job. Forgets the oldest of many that have ended. */
-const makeRoom = Effect.fnUntraced(function* (tenant: string) {
+const checkQuota = Effect.fnUntraced(function* (tenant: string) {
   const jobs = yield* readJobs(tenant)
   const ended = jobs.filter(hasJobEnded)
   const count = jobs.length - ended.length
@@ -58,7 +58,7 @@ export const addJob = Effect.fnUntraced(
     const once = yield* CurrentOnce
     const before = once === undefined ? undefined : yield* readJob(idOf(once))
     if (before !== undefined) return jobView(before.record)
-    yield* makeRoom(tenant)
+    yield* checkQuota(tenant)
     const now = yield* Clock.currentTimeMillis
     const { names, streamInfo } = yield* Broker
     const { state } = yield* streamInfo("look where the history ends", names.history)

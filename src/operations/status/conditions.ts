@@ -51,11 +51,11 @@ const bypassText = ({ flooding, from, tenants }: Bypass): string => {
 
 /** Returns the conditions of events that are not routed, or were lost before. */
 export const routingConditions = (survey: Survey): Conditions => {
-  const { at, bypass, events, room, writeErrors } = survey
+  const { at, bypass, events, space, writeErrors } = survey
   const { counts, isRouterMissing, lastRoutedAt = 0 } = events
   const [pending, inRouter] = [counts.waitingForRouter ?? 0, counts.inRouter ?? 0]
   // A failed write counts as stored in the stream's state, until the broker is restarted.
-  const isUnwritten = writeErrors.some(({ stream }) => stream === room.events.name)
+  const isUnwritten = writeErrors.some(({ stream }) => stream === space.events.name)
   const lost = isUnwritten ? 0 : counts.lost
   const waitsMs = at - (counts.oldestUnroutedAt ?? at)
   const restsMs = at - lastRoutedAt

@@ -170,7 +170,7 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
   )
 }
 
-/** An earlier commit made such streams again above the sequences for which places have room. */
+/** An earlier commit made such streams again above the sequences that places can hold. */
 const aboutInexactBacklogs = ({ partitions }: Survey): ReadonlyArray<Condition> => {
   const inexact = partitions.filter(({ isBacklogInexact }) => isBacklogInexact)
   const one = inexact.length === 1
@@ -313,7 +313,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
 /** Returns all problems and notices. */
 export const conditionsOf = (survey: Survey): Conditions => {
   const workers = workerConditions(survey)
-  const room = storageConditions(survey)
+  const storage = storageConditions(survey)
   const routing = routingConditions(survey)
   const alerts = aboutAlerts(survey)
   const silent = aboutSilentSources(survey)
@@ -330,7 +330,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...routing.problems,
       ...aboutUnreadable(survey),
       ...aboutInexactBacklogs(survey),
-      ...room.problems,
+      ...storage.problems,
       ...alerts.problems
     ],
     notices: [
@@ -343,7 +343,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...reconcileNotices(survey),
       ...silent.notices,
       ...aboutCopies(survey),
-      ...room.notices,
+      ...storage.notices,
       ...routing.notices,
       ...aboutDeliveries(survey)
     ]

@@ -69,7 +69,7 @@ const BrokerState = Schema.Struct({
   })
 })
 
-const RoomState = Schema.Struct({
+const StoredSpace = Schema.Struct({
   events: StreamSpace.annotateKey({ description: "The events, and how far their routing is." }),
   history: StreamSpace.annotateKey({ description: "The history." }),
   deadLetters: Filled.annotateKey({ description: "The dead letters." }),
@@ -85,7 +85,7 @@ const RoomState = Schema.Struct({
 export const Status = Schema.Struct({
   at: Timestamp.annotateKey({ description: "When the state was read." }),
   broker: BrokerState.annotateKey({ description: "The NATS servers." }),
-  room: RoomState.annotateKey({ description: "How much is stored, and how much there may be." }),
+  room: StoredSpace.annotateKey({ description: "How much is stored, and how much there may be." }),
   events: EventCounts.annotateKey({ description: "The events, and how far their routing is." }),
   deliveries: Schema.Struct({
     waiting: Schema.Int.annotateKey({ description: "All that wait." }),
@@ -142,10 +142,10 @@ const lastHourIn = (survey: Survey): Status["lastHour"] => {
   }
 }
 
-const roomIn = ({ account, dead, room }: Survey): Status["room"] => ({
-  ...{ account, queues: room.queues, backlogs: room.backlogs },
-  events: room.events.room,
-  history: room.history.room,
+const spaceIn = ({ account, dead, space }: Survey): Status["room"] => ({
+  ...{ account, queues: space.queues, backlogs: space.backlogs },
+  events: space.events.space,
+  history: space.history.space,
   deadLetters: { bytes: dead.bytes, limitBytes: dead.limitBytes }
 })
 
@@ -174,7 +174,7 @@ export const statusOf = (survey: Survey): Status => {
   return {
     at,
     broker: brokerIn(survey),
-    room: roomIn(survey),
+    room: spaceIn(survey),
     events: events.counts,
     deliveries: waitingIn(survey),
     oldestWaiting: oldest,

@@ -30,34 +30,34 @@ interface Bounded extends Condition {
 }
 
 /** @param flag the flag that gives the stream more space. */
-const fullEvents = (at: number, { maxAge, name, room }: KeptStream, flag: string): string => {
-  const { bytes, limitBytes, oldestAt } = room
+const fullEvents = (at: number, { maxAge, name, space }: KeptStream, flag: string): string => {
+  const { bytes, limitBytes, oldestAt } = space
   const freed =
     maxAge === undefined || oldestAt === null
       ? ""
       : `; from ${zonedTime(oldestAt + maxAge, at)} on, its oldest events are removed at the age of ${spanText(maxAge)}`
-  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events once it is full; the events that it holds are delivered${freed}; raise \`petrel init ${flag}\` to make space sooner`
+  return `${name} is ${usedText(space)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events once it is full; the events that it holds are delivered${freed}; raise \`petrel init ${flag}\` to make space sooner`
 }
 
 /** Whose stream is full learns it from the broker's refusals; the operator sees it here only. */
 const fullTenants = (at: number, streams: ReadonlyArray<KeptStream>): ReadonlyArray<Bounded> => {
-  const share = ({ room: { bytes, limitBytes } }: KeptStream) => (bytes ?? 0) / (limitBytes ?? 1)
-  const used = streams.some(({ room }) => isUsed(room, full)) ? full : filling
+  const share = ({ space: { bytes, limitBytes } }: KeptStream) => (bytes ?? 0) / (limitBytes ?? 1)
+  const used = streams.some(({ space }) => isUsed(space, full)) ? full : filling
   const [fullest, ...others] = streams
-    .filter(({ room }) => isUsed(room, used))
+    .filter(({ space }) => isUsed(space, used))
     .sort((a, b) => share(b) - share(a))
   if (fullest === undefined) return []
   const further =
     others.length === 0 ? "" : `; the same holds for ${plural(others.length, "other tenant")}`
   const text = `${fullEvents(at, fullest, "--tenant-bytes")}, for all tenants${further}`
-  return [{ code: "events-full", text, of: fullest.room }]
+  return [{ code: "events-full", text, of: fullest.space }]
 }
 
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
-const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Condition> => {
-  const { maxAge, name, room } = history
-  const { oldestAt } = room
-  if (!isUsed(room, full) || oldestAt === null) return []
+const aboutHistory = ({ at, space: { history } }: Survey): ReadonlyArray<Condition> => {
+  const { maxAge, name, space } = history
+  const { oldestAt } = space
+  if (!isUsed(space, full) || oldestAt === null) return []
   const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
   return [
     {
@@ -82,8 +82,8 @@ const aboutIntake = ({ incoming }: Survey): ReadonlyArray<Condition> =>
       ]
 
 /** An event stream without a limit may take the storage that the engine needs to continue. */
-const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> =>
-  events.room.bytes === null || events.room.limitBytes !== null
+const aboutUnbounded = ({ space: { events } }: Survey): ReadonlyArray<Condition> =>
+  events.space.bytes === null || events.space.limitBytes !== null
     ? []
     : [
         {
@@ -93,8 +93,8 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> 
       ]
 
 /** Events are not routed while the queues are full: only what nobody delivers fills them. */
-const aboutQueues = ({ room }: Survey): ReadonlyArray<Condition> => {
-  const { bytes, limitBytes: limit } = room.queues
+const aboutQueues = ({ space }: Survey): ReadonlyArray<Condition> => {
+  const { bytes, limitBytes: limit } = space.queues
   return bytes === null || limit === null || bytes < limit * resumeBelowShare
     ? []
     : [
@@ -106,8 +106,8 @@ const aboutQueues = ({ room }: Survey): ReadonlyArray<Condition> => {
 }
 
 /** Nobody is held up by it, but who has his share gets dead letters. */
-const aboutBacklogs = ({ room, waitingByTenant }: Survey): ReadonlyArray<Condition> => {
-  const { bytes, limitBytes: maxBytes } = room.backlogs
+const aboutBacklogs = ({ space, waitingByTenant }: Survey): ReadonlyArray<Condition> => {
+  const { bytes, limitBytes: maxBytes } = space.backlogs
   return bytes === null || maxBytes === null || !isCrowded({ bytes, maxBytes })
     ? []
     : [
@@ -172,22 +172,22 @@ const aboutHealth = ({ health = [] }: Survey): Conditions => ({
 
 /** Returns the conditions of the space in the streams and in the store. */
 export const storageConditions = (survey: Survey): Conditions => {
-  const { account, at, dead, room } = survey
-  const { events, ownEvents } = room
+  const { account, at, dead, space } = survey
+  const { events, ownEvents } = space
   const deadText = `the dead-letter stream is ${usedText(dead)} full${mostOf(Object.entries(dead.byTenant ?? {}))}. While it is full, deliveries that end without success wait: make space with \`petrel dead discard\` or \`petrel init --dead-bytes\``
   const storageText = `the broker's storage is ${usedText(account)} full. Once it is full, nothing is stored or delivered: raise the account's max_file`
   const bounded: ReadonlyArray<Bounded> = [
-    { code: "events-full", text: fullEvents(at, events, "--event-bytes"), of: events.room },
+    { code: "events-full", text: fullEvents(at, events, "--event-bytes"), of: events.space },
     ...(ownEvents === undefined
       ? []
       : [
           {
             code: "events-full",
             text: fullEvents(at, ownEvents, "--tenant-bytes"),
-            of: ownEvents.room
+            of: ownEvents.space
           }
         ]),
-    ...fullTenants(at, room.tenantEvents ?? []),
+    ...fullTenants(at, space.tenantEvents ?? []),
     { code: "dead-letters-full", text: deadText, of: dead },
     { code: "storage-full", text: storageText, of: account }
   ]

@@ -36,7 +36,7 @@ const streamsOf = (prefix: string) =>
 
 describe("petrel init on a cluster", () => {
   it.live(
-    "makes nothing that its servers have not all the room or copies for, then all of it",
+    "makes nothing that its servers have not all the space or copies for, then all of it",
     () => {
       const { flags, prefix, within } = place()
       return within(

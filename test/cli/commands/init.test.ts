@@ -94,7 +94,7 @@ describe("petrel init", () => {
   )
 
   it.live(
-    "refuses a room for dead letters that is too small for anything, or for what is there",
+    "refuses a size for dead letters that is too small for anything, or for what is there",
     () => {
       const { flags, run: installed } = place()
       return installed(
@@ -126,7 +126,7 @@ const boundsOf = Effect.gen(function* () {
   return infos.map(({ config }) => config.max_bytes / 1024 ** 2)
 })
 
-describe("the room that petrel init gives events", () => {
+describe("the space that petrel init gives events", () => {
   const GiB = 1024 ** 3
   const limited = installations({
     config: `accounts { P { jetstream { max_file: ${2 * GiB} }, users: [{ user: p, password: p }] } }

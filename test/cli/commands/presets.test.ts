@@ -19,7 +19,7 @@ describe("petrel presets", () => {
       )
       assert.deepStrictEqual(text.out, [
         "twilio",
-        "  source    guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter, a window that a time-out leaves room in",
+        "  source    guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter, a window that is longer than a time-out",
         "  attempts  at most 2 within 1 min",
         "  time-out  15 s",
         "  waits     5 s (jitter: equal)",

@@ -354,7 +354,7 @@ describe("an endpoint that is slow", () => {
     assert.strictEqual(lanes.readBudget("a"), 24)
   })
 
-  it("leaves half of the room to the others, and is put off beyond", () => {
+  it("leaves half of the capacity to the others, and is put off beyond", () => {
     const pool = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
     const { lanes, limits, defer, started } = makeLanes(pool)
     limits.set("slow", 100)
@@ -437,7 +437,7 @@ describe("a request whose endpoint becomes unavailable", () => {
   })
 })
 
-describe("lanes that wait for room", () => {
+describe("lanes that wait for capacity", () => {
   it("have equal parts of it, whatever their caps and whoever came first", () => {
     const pool = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
     const { lanes, leave, limits } = makeLanes(pool)
@@ -465,7 +465,7 @@ describe("lanes that wait for room", () => {
     assert.strictEqual(started.at(-1), "b")
   })
 
-  it("hear of it where the room that becomes free is another partition's", () => {
+  it("hear of it where the capacity that becomes free is another partition's", () => {
     const pool = new CapacityPool({ requests: 2, bytes: 1024 * kilobyte })
     const here = makeLanes(pool)
     const there = makeLanes(pool)

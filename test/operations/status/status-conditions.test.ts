@@ -298,7 +298,7 @@ describe("what is not as it should be", () => {
     )
   })
 
-  it("is that room runs out", () => {
+  it("is that space runs out", () => {
     const dead = (bytes: number) => ({ ...busy, dead: { ...busy.dead, bytes } })
     assert.deepStrictEqual(codes(dead(79)), [[], []])
     assert.deepStrictEqual(codes(dead(80)), [[], ["dead-letters-full"]])
@@ -359,10 +359,10 @@ describe("what is not as it should be", () => {
   })
 
   it("is that events are refused, or the store of the account is full", () => {
-    const { events, history } = busy.room
-    const withEvents = (changes: Partial<typeof events.room>) => ({
+    const { events, history } = busy.space
+    const withEvents = (changes: Partial<typeof events.space>) => ({
       ...busy,
-      room: { ...busy.room, events: { ...events, room: { ...events.room, ...changes } } }
+      space: { ...busy.space, events: { ...events, space: { ...events.space, ...changes } } }
     })
     assert.deepStrictEqual(codes(withEvents({ bytes: 4 * 1024 ** 3 })), [[], ["events-full"]])
     assert.deepStrictEqual(codes(withEvents({ bytes: 4.9 * 1024 ** 3 })), [["events-full"], []])
@@ -371,9 +371,9 @@ describe("what is not as it should be", () => {
     ])
     const ownEvents = {
       ...{ name: "PETREL_OWN_EVENTS", maxAge: events.maxAge },
-      room: { ...events.room, bytes: 1020 * 1024 ** 2, limitBytes: 1024 ** 3 }
+      space: { ...events.space, bytes: 1020 * 1024 ** 2, limitBytes: 1024 ** 3 }
     }
-    const withOwn = { ...busy, room: { ...busy.room, ownEvents } }
+    const withOwn = { ...busy, space: { ...busy.space, ownEvents } }
     assert.deepStrictEqual(codes(withOwn), [["events-full"], []])
     assert.match(
       texts(withOwn)[0] ?? "",
@@ -381,11 +381,11 @@ describe("what is not as it should be", () => {
     )
     const tenantEvents = [0.5, 0.9, 0.99, 0.97].map((share, index) => ({
       ...{ name: `PETREL_EVENTS_t${index}`, maxAge: events.maxAge },
-      room: { ...events.room, bytes: share * 1024 ** 3, limitBytes: 1024 ** 3 }
+      space: { ...events.space, bytes: share * 1024 ** 3, limitBytes: 1024 ** 3 }
     }))
     const withTenants = (streams: typeof tenantEvents): Survey => ({
       ...busy,
-      room: { ...busy.room, tenantEvents: streams }
+      space: { ...busy.space, tenantEvents: streams }
     })
     assert.deepStrictEqual(codes(withTenants(tenantEvents.slice(0, 1))), [[], []])
     assert.deepStrictEqual(codes(withTenants(tenantEvents.slice(0, 2))), [[], ["events-full"]])
@@ -395,8 +395,8 @@ describe("what is not as it should be", () => {
       /^PETREL_EVENTS_t2 is 99% full .*for all tenants; the same holds for 1 other tenant$/
     )
     assert.deepStrictEqual(codes(withEvents({ limitBytes: null })), [[], ["events-unbounded"]])
-    const shortened = { ...history, room: { ...history.room, bytes: history.room.limitBytes } }
-    assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
+    const shortened = { ...history, space: { ...history.space, bytes: history.space.limitBytes } }
+    assert.deepStrictEqual(texts({ ...busy, space: { ...busy.space, history: shortened } }), [
       "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing older can be audited; raise `petrel init --history-bytes`"
     ])
   })
@@ -488,7 +488,7 @@ describe("what is not as it should be", () => {
   it("is that nobody delivers what is in the queues, where they are bounded", () => {
     const queued = (bytes: number, limitBytes: number | null = 1_260 * 1024 ** 2) => ({
       ...busy,
-      room: { ...busy.room, queues: { bytes, limitBytes } }
+      space: { ...busy.space, queues: { bytes, limitBytes } }
     })
     assert.deepStrictEqual(codes(queued(1 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(queued(1.1 * 1024 ** 3)), [["queues-full"], []])
@@ -503,7 +503,7 @@ describe("what is not as it should be", () => {
   it("is that each tenant has a share of the backlogs, and who has most", () => {
     const waiting = (bytes: number, limitBytes: number | null = 1_260 * 1024 ** 2) => ({
       ...busy,
-      room: { ...busy.room, backlogs: { bytes, limitBytes } }
+      space: { ...busy.space, backlogs: { bytes, limitBytes } }
     })
     assert.deepStrictEqual(codes(waiting(0.6 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(waiting(0.7 * 1024 ** 3)), [["backlogs-crowded"], []])

@@ -30,16 +30,16 @@ describe("the state of an installation", () => {
     assert.isNull(unreadable([mute]).partitions[0]?.unreadable)
   })
 
-  it("has null for what is not known of the room", () => {
-    const { room } = busy
+  it("has null for what is not known of the space", () => {
+    const { space } = busy
     const unknown = { bytes: null, limitBytes: null }
-    const events = { ...room.events, room: { ...unknown, oldestAt: null } }
-    const nothing = { ...busy, account: unknown, room: { ...room, events, queues: unknown } }
+    const events = { ...space.events, space: { ...unknown, oldestAt: null } }
+    const nothing = { ...busy, account: unknown, space: { ...space, events, queues: unknown } }
     const state = statusOf(nothing).room
     assert.deepStrictEqual(state, {
-      ...{ account: unknown, queues: unknown, backlogs: room.backlogs },
+      ...{ account: unknown, queues: unknown, backlogs: space.backlogs },
       events: { ...unknown, oldestAt: null },
-      history: room.history.room,
+      history: space.history.space,
       deadLetters: { bytes: 1, limitBytes: 100 }
     })
   })

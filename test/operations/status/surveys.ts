@@ -74,11 +74,11 @@ export const busy: Survey = {
   cluster: "petrels-eu-west",
   account: { bytes: 4 * 1024 ** 3, limitBytes: 10 * 1024 ** 3 },
   streams: [],
-  room: {
+  space: {
     events: {
       name: "PETREL_EVENTS",
       maxAge: 7 * 24 * 60 * minute,
-      room: {
+      space: {
         ...{ bytes: 2 * 1024 ** 3, limitBytes: 5 * 1024 ** 3 },
         oldestAt: now - 24 * 60 * minute
       }
@@ -86,7 +86,7 @@ export const busy: Survey = {
     history: {
       name: "PETREL_HISTORY",
       maxAge: 30 * 24 * 60 * minute,
-      room: {
+      space: {
         ...{ bytes: 1024 ** 3, limitBytes: 2.5 * 1024 ** 3 },
         oldestAt: now - 12 * 24 * 60 * minute
       }

@@ -81,14 +81,14 @@ const answerLines = (
   isWhole: boolean,
   width: number | undefined
 ): ReadonlyArray<string> => {
-  const room = width === undefined ? undefined : width - indent.length
+  const columns = width === undefined ? undefined : width - indent.length
   return [
-    ...wrapped(redirectLines(redirects), room),
+    ...wrapped(redirectLines(redirects), columns),
     ...(response === undefined
       ? []
       : isWhole
-        ? wrapped(responseLines(response), room)
-        : shortResponseLines(response, room))
+        ? wrapped(responseLines(response), columns)
+        : shortResponseLines(response, columns))
   ].map((line) => `${indent}${line}`.trimEnd())
 }
 

@@ -189,7 +189,7 @@ const keepOldFlag = durationFlag(
 ).pipe(Flag.withDefault(Duration.hours(24)))
 
 const oneSignature =
-  "GitHub style has room for one signature only, and the new secret makes it from now on: a receiver that does not know that secret yet refuses everything"
+  "GitHub style carries one signature only, and the new secret makes it from now on: a receiver that does not know that secret yet refuses everything"
 
 const oldText = ({ secrets, sign, updatedAt: now }: RotatedEndpoint): string => {
   if (sign === "github") return ", which signs from now on"

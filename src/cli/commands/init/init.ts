@@ -26,8 +26,8 @@ import { durationFlag, maybe, wholeNumber } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connectedWithAccess, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
-import type { InitChanges } from "./room.ts"
-import { makeWithRoom } from "./room.ts"
+import type { InitChanges } from "./stream-sizes.ts"
+import { makeWithSizes } from "./stream-sizes.ts"
 
 const time = (name: string, fallback: number, least: number, description: string) =>
   durationFlag(name, `${description} (default: ${durationText(Duration.millis(fallback))})`, {
@@ -156,7 +156,7 @@ const summary = (
 }
 
 /** Checks that a size fits the stored messages and one more message of the maximum payload. */
-const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
+const checkSpace = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
   const { server, streamInfo } = yield* Broker
   const maxPayload = server().max_payload ?? 0
   if (bytes < maxPayload)
@@ -301,35 +301,35 @@ export const init = Command.make(
       yield* checkEventAge(topology, installed)
       yield* warnOfReplicas(topology)
       const { names } = yield* Broker
-      const rooms = [
+      const given = [
         ["--dead-bytes", names.dead, options.deadBytes],
         ["--event-bytes", names.events, options.eventBytes],
         ["--history-bytes", names.history, options.historyBytes],
         ["--intake-bytes", names.intake, options.intakeBytes]
       ] as const
-      for (const [flag, stream, bytes] of rooms)
-        if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
+      for (const [flag, stream, bytes] of given)
+        if (bytes !== undefined) yield* checkSpace(flag, stream, bytes)
       // Partitions are created last: while there are none, no sizes have been chosen.
       const make = Effect.gen(function* () {
         if (installed.partitions === undefined)
-          return yield* makeWithRoom(topology, sizesIn(options))
-        return { changes: yield* makeTopology(topology), room: undefined } satisfies InitChanges
+          return yield* makeWithSizes(topology, sizesIn(options))
+        return { changes: yield* makeTopology(topology), sizes: undefined } satisfies InitChanges
       })
-      const { changes, room } = yield* make
+      const { changes, sizes } = yield* make
       yield* warnOfAges(topology)
       yield* warnOfIntake(installed)
       yield* warnOfTenants(
         topology,
         installed.partitions !== undefined && (installed.tenants ?? []).length === 0
       )
-      return { changes, room, topology }
+      return { changes, sizes, topology }
     })
-    const { changes, room, topology } = yield* work.pipe(Effect.provide(connectedWithAccess))
+    const { changes, sizes, topology } = yield* work.pipe(Effect.provide(connectedWithAccess))
     for (const change of changes)
       if (json || change.change !== "unchanged")
         yield* print(json ? JSON.stringify(change) : line(change))
     if (json) return
-    if (room !== undefined) yield* print(room)
+    if (sizes !== undefined) yield* print(sizes)
     yield* print(summary(prefix, changes, topology))
   })
 ).pipe(

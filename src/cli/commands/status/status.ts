@@ -54,7 +54,7 @@ const filledText = (bytes: number | null, limit: number | null): string => {
   return limit === null ? bytesText(bytes) : `${percentText(bytes, limit)} of ${bytesText(limit)}`
 }
 
-const roomText = ({ room }: Status): string => {
+const spaceText = ({ room }: Status): string => {
   const { account, backlogs, deadLetters, events, history, queues } = room
   const streams = [
     `events ${filledText(events.bytes, events.limitBytes)}`,
@@ -220,7 +220,7 @@ export const statusLines = (
   const above = [
     ...row("status", `at ${localTime(status.at, status.at)}`),
     ...row("broker", brokerText(status)),
-    ...row("storage", roomText(status)),
+    ...row("storage", spaceText(status)),
     ...row("events", eventsText(status)),
     ...row("deliveries", deliveriesText(status)),
     ...row("oldest", oldestText(status)),
@@ -242,8 +242,8 @@ export const statusLines = (
     ...(problems.length + notices.length === 0 ? painted("green", row("all is well", "")) : [])
   ]
   const rows = workerRows(status)
-  const room = height === undefined ? rows.length : height - above.length - below.length - 3
-  const shown = rows.slice(0, rows.length <= room ? rows.length : Math.max(fewest, room - 1))
+  const free = height === undefined ? rows.length : height - above.length - below.length - 3
+  const shown = rows.slice(0, rows.length <= free ? rows.length : Math.max(fewest, free - 1))
   const hidden = rows.length - shown.length
   const workers = [
     ...makeTable(headings)

@@ -422,14 +422,14 @@ describe("petrel endpoint", () => {
     )
   })
 
-  it.live("warns that GitHub style has room for the new signature only", () => {
+  it.live("warns that GitHub style carries the new signature only", () => {
     const { flags, run: installed } = place()
     return installed(
       Effect.gen(function* () {
         yield* endpoint({ sign: "github", secrets: [{ value: "long-enough", createdAt: 1 }] })
         const { err, out } = yield* run("endpoint", "rotate", "acme/hook", ...flags)
         assert.match(nth(out, 0), /^acme\/hook has a new secret, which signs from now on$/)
-        assert.match(nth(err, 0), /room for one signature only/)
+        assert.match(nth(err, 0), /carries one signature only/)
       })
     )
   })

@@ -30,7 +30,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const place = installations()
 
-/** Rooms without which status has a notice. */
+/** Limits without which status has a notice. */
 const bounded = { eventBytes: 64 * 1024 ** 2, historyBytes: 32 * 1024 ** 2 }
 
 const anHour = quickRetry({ backoff: { kind: "fixed", delay: "1 hour" }, window: "2 hours" })
@@ -233,7 +233,7 @@ describe.concurrent("petrel status", () => {
     )
   })
 
-  it.live("says that a backlog was made again at sequences for which places have no room", () => {
+  it.live("says that a backlog was made again at sequences that places cannot hold", () => {
     const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {

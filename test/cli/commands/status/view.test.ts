@@ -115,13 +115,13 @@ describe("the screen of petrel status", () => {
       statusLines(statusOf(survey), { ...plain, width: undefined }).find((line) =>
         line.startsWith("storage")
       )
-    const { account, room } = busy
+    const { account, space } = busy
     const unknown = { bytes: null, limitBytes: null }
     assert.match(line({ ...busy, account: unknown }) ?? "", /; in total \?$/)
     const unlimited = { ...busy, account: { ...account, limitBytes: null } }
     assert.match(line(unlimited) ?? "", /; in total unknown, the account has no limit$/)
-    const silent = { ...room.events, room: { ...unknown, oldestAt: null } }
-    const nothing = { ...unlimited, room: { ...room, events: silent, queues: unknown } }
+    const silent = { ...space.events, space: { ...unknown, oldestAt: null } }
+    const nothing = { ...unlimited, space: { ...space, events: silent, queues: unknown } }
     assert.match(line(nothing) ?? "", / events \?, .* queues \?, backlogs 500 MiB/)
   })
 })

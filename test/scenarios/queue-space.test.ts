@@ -14,31 +14,31 @@ const MiB = 1024 ** 2
 const shares = sharesOf(64 * MiB)
 const body = 100_000
 
-/** A room whose worker owns one of two partitions. */
+/** A space whose worker owns one of two partitions. */
 const ownerOfOne = Effect.gen(function* () {
-  const room = yield* QueueSpace.make(2)
-  yield* room.own(0)
-  return room
+  const space = yield* QueueSpace.make(2)
+  yield* space.own(0)
+  return space
 })
 
-describe.concurrent("the room for what waits in queues", () => {
+describe.concurrent("the space for what waits in queues", () => {
   scenario(
     "is full for who holds his share of the worker's part, and free again when that has left",
     () =>
       Effect.gen(function* () {
-        const room = yield* ownerOfOne
-        for (let seq = 1; seq <= 5; seq++) room.waits(0, seq, "loud.down", body)
-        assert.isFalse(room.isFull("loud.down"))
+        const space = yield* ownerOfOne
+        for (let seq = 1; seq <= 5; seq++) space.waits(0, seq, "loud.down", body)
+        assert.isFalse(space.isFull("loud.down"))
         // What has ended may take half of it only.
-        assert.isTrue(room.isFullForEnded("loud.down"))
-        room.waits(0, 6, "loud.down", body)
-        assert.isTrue(room.isFull("loud.down"))
-        assert.isFalse(room.isFull("calm.hook"))
+        assert.isTrue(space.isFullForEnded("loud.down"))
+        space.waits(0, 6, "loud.down", body)
+        assert.isTrue(space.isFull("loud.down"))
+        assert.isFalse(space.isFull("calm.hook"))
         // A redelivered message is counted once, and one of another owner not at all.
-        room.left(0, 6)
-        room.waits(0, 5, "loud.down", body)
-        room.waits(1, 7, "loud.down", body)
-        assert.isFalse(room.isFull("loud.down"))
+        space.left(0, 6)
+        space.waits(0, 5, "loud.down", body)
+        space.waits(1, 7, "loud.down", body)
+        assert.isFalse(space.isFull("loud.down"))
       }),
     shares
   )
@@ -47,15 +47,15 @@ describe.concurrent("the room for what waits in queues", () => {
     "counts what will come until it has come",
     () =>
       Effect.gen(function* () {
-        const room = yield* ownerOfOne
-        for (let n = 0; n < 6; n++) room.willCome(0, "loud.down", body)
-        assert.isTrue(room.isFull("loud.down"))
-        room.came(0, "loud.down", body)
-        assert.isFalse(room.isFull("loud.down"))
+        const space = yield* ownerOfOne
+        for (let n = 0; n < 6; n++) space.willCome(0, "loud.down", body)
+        assert.isTrue(space.isFull("loud.down"))
+        space.came(0, "loud.down", body)
+        assert.isFalse(space.isFull("loud.down"))
         // What was not announced takes nothing away from what others announced.
-        room.came(0, "calm.hook", body)
-        room.willCome(0, "loud.down", body)
-        assert.isTrue(room.isFull("loud.down"))
+        space.came(0, "calm.hook", body)
+        space.willCome(0, "loud.down", body)
+        assert.isTrue(space.isFull("loud.down"))
       }),
     shares
   )
@@ -64,15 +64,15 @@ describe.concurrent("the room for what waits in queues", () => {
     "grows with the partitions that are owned, and forgets those that are not",
     () =>
       Effect.gen(function* () {
-        const room = yield* ownerOfOne
+        const space = yield* ownerOfOne
         const second = yield* Scope.make()
-        yield* Scope.provide(room.own(1), second)
-        for (let seq = 1; seq <= 8; seq++) room.waits(1, seq, "loud.down", body)
-        assert.isFalse(room.isFull("loud.down"))
-        for (let seq = 9; seq <= 12; seq++) room.waits(1, seq, "loud.down", body)
-        assert.isTrue(room.isFull("loud.down"))
+        yield* Scope.provide(space.own(1), second)
+        for (let seq = 1; seq <= 8; seq++) space.waits(1, seq, "loud.down", body)
+        assert.isFalse(space.isFull("loud.down"))
+        for (let seq = 9; seq <= 12; seq++) space.waits(1, seq, "loud.down", body)
+        assert.isTrue(space.isFull("loud.down"))
         yield* Scope.close(second, Exit.void)
-        assert.isFalse(room.isFull("loud.down"))
+        assert.isFalse(space.isFull("loud.down"))
       }),
     shares
   )
@@ -89,12 +89,12 @@ describe.concurrent("the room for what waits in queues", () => {
             new Uint8Array(body),
             scheduleHeaders(at, names.subjects.delivery(0, "loud", "down"))
           )
-        const room = yield* ownerOfOne
+        const space = yield* ownerOfOne
         yield* eventually(
-          Effect.sync(() => room.isFull("loud.down")),
+          Effect.sync(() => space.isFull("loud.down")),
           (isFull) => isFull
         )
-        assert.isFalse(room.isFull("calm.hook"))
+        assert.isFalse(space.isFull("calm.hook"))
       }),
     shares
   )

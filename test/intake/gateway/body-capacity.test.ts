@@ -1,26 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
-import { BodyRoom } from "../../../src/intake/gateway/body-room.ts"
+import { BodyCapacity } from "../../../src/intake/gateway/body-capacity.ts"
 import type { LiveSource } from "../../../src/intake/gateway/live-sources.ts"
 import { withVirtualTime } from "../../kit/moved-time.ts"
 
 const of = (tenant: string, id: string) =>
   ({ key: `${tenant}.${id}`, source: { tenant, id } }) as LiveSource
 
-/** Room for 100 bytes; what is cut off gives its room back. */
+/** Room for 100 bytes; what is cut off gives its capacity back. */
 const setUp = () => {
-  const room = new BodyRoom(100)
+  const capacity = new BodyCapacity(100)
   const cut: Array<string> = []
   const open = (tenant: string, id: string, name: string) => {
-    const place = room.open(of(tenant, id), () => {
+    const place = capacity.open(of(tenant, id), () => {
       cut.push(name)
       place.give()
     })
     return place
   }
-  return { cut, open, room }
+  return { cut, open, capacity }
 }
 
-describe("the room for bodies", () => {
+describe("the capacity for bodies", () => {
   it("is taken from the oldest slow body of the same source", () =>
     withVirtualTime(({ runs }) => {
       const { cut, open } = setUp()

@@ -15,21 +15,21 @@ import { bytesText } from "../../../text/quantities.ts"
 /** The changes of the streams, and the sizes that were chosen, in words. */
 export interface InitChanges {
   readonly changes: ReadonlyArray<Change>
-  readonly room: string | undefined
+  readonly sizes: string | undefined
 }
 
-const roomText = (
+const sizesText = (
   { deadBytes, eventBytes, historyBytes, intakeBytes }: Shares,
   first: number,
   left: number | undefined,
   replicas: number
 ): string => {
-  const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)}, dead letters ${bytesText(deadBytes)} and what comes in ${bytesText(intakeBytes)}`
+  const sizes = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)}, dead letters ${bytesText(deadBytes)} and what comes in ${bytesText(intakeBytes)}`
   const store = bytesText(2 * eventBytes)
-  if (eventBytes < first) return `${rooms}: the broker cannot reserve more`
+  if (eventBytes < first) return `${sizes}: the broker cannot reserve more`
   return left === undefined
-    ? `${rooms}: this is for a store of ${store} or more (max_file_store in the broker's configuration); a smaller one needs a smaller --event-bytes`
-    : `${rooms}, of the ${bytesText(left)} that the account has left${replicas === 1 ? "" : " for each copy"}`
+    ? `${sizes}: this is for a store of ${store} or more (max_file_store in the broker's configuration); a smaller one needs a smaller --event-bytes`
+    : `${sizes}, of the ${bytesText(left)} that the account has left${replicas === 1 ? "" : " for each copy"}`
 }
 
 /**
@@ -39,7 +39,7 @@ const roomText = (
  *
  * @param given sizes set by the user; never changed.
  */
-export const makeWithRoom = Effect.fnUntraced(function* (
+export const makeWithSizes = Effect.fnUntraced(function* (
   options: TopologyOptions,
   given: Partial<Shares>
 ) {
@@ -50,14 +50,14 @@ export const makeWithRoom = Effect.fnUntraced(function* (
     const shares = { ...sharesWithEvents(eventBytes), ...given }
     const changes = yield* makeTopology({ ...options, ...shares }).pipe(
       Effect.catchIf(
-        (error) => error._tag === "NoRoomError" && index < sizes.length - 1,
+        (error) => error._tag === "NoSpaceError" && index < sizes.length - 1,
         () => Effect.succeed(undefined)
       )
     )
     if (changes !== undefined)
       return {
         changes,
-        room: roomText(shares, first, left, options.replicas)
+        sizes: sizesText(shares, first, left, options.replicas)
       } satisfies InitChanges
   }
   return yield* Effect.die("the last size is made, or fails")

@@ -4,14 +4,14 @@ import { Shares } from "../../policy/shares.ts"
 import { timers } from "../../time/timers.ts"
 import type { LiveSource } from "./live-sources.ts"
 
-/** A body that has come for so long, ms, loses its room to another one. A provider's takes less. */
+/** A body that has come for so long, ms, loses its capacity to another one. A provider's takes less. */
 const slowBodyMs = 1_000
 
-/** The room of one body. */
+/** The capacity of one body. */
 export interface BodyPlace {
-  /** Takes room for further bytes. Returns false if there is none. */
+  /** Takes capacity for further bytes. Returns false if there is none. */
   readonly take: (bytes: number) => boolean
-  /** The body is whole: it keeps its room until it is given back. */
+  /** The body is whole: it keeps its capacity until it is given back. */
   readonly finish: () => void
   /** Gives back all that it has taken. */
   readonly give: () => void
@@ -28,11 +28,11 @@ interface Unfinished extends Linked<Unfinished> {
 
 /**
  * Bounds the bytes of bodies in memory: at most half of them are of one tenant, and a quarter of one
- * source. A body that finds no room cuts off the oldest one that comes slowly, of its own source
+ * source. A body that finds no capacity cuts off the oldest one that comes slowly, of its own source
  * first, so that slow senders keep nobody out. Of others it cuts off only what uses more than its
  * own tenant and source do: whoever fills its own share takes nobody else's.
  */
-export class BodyRoom {
+export class BodyCapacity {
   readonly #tenants: Shares
   readonly #sources: Shares
   /** In the order in which they began. */
@@ -49,7 +49,7 @@ export class BodyRoom {
     return this.#tenants.total
   }
 
-  /** @param cancel is called once where the body loses its room. It gives the room back. */
+  /** @param cancel is called once if the body loses its capacity, which it gives back. */
   open(live: Pick<LiveSource, "key" | "source">, cancel: () => void): BodyPlace {
     const { key, source } = live
     const own: Unfinished = {
