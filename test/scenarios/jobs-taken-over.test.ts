@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
-import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { resendDelivery } from "../../src/operations/deliveries/resend-delivery.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
@@ -153,6 +153,39 @@ describe.concurrent("a request for a replay", () => {
       assert.isAbove(reads, 0)
     })
   )
+})
+
+describe.concurrent("a replay over HTTP that was cancelled", () => {
+  for (const named of [{}, { id: "nightly" }])
+    scenario(`goes on where it was when it is asked for again: ${JSON.stringify(named)}`, () =>
+      Effect.gen(function* () {
+        const count = 1_100
+        const hook = yield* heldBack(count)
+        const facts = yield* history
+        const { ask, token: make } = yield* startConsole()
+        const token = yield* make()
+        yield* runJobs("one")
+        const start = Effect.map(
+          ask("/v1/tenants/acme/replays", {
+            ...{ method: "POST", token },
+            body: { endpoint: "slow", types: [">"], ...named }
+          }),
+          ({ headers, status }) => ({ status, path: headers.get("location") ?? "" })
+        )
+        const { path } = yield* start
+        yield* facts.until((told) => told.some(({ kind }) => kind === "replayed"))
+        yield* ask(path, { method: "DELETE", token })
+        yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "test")
+        yield* worker({ findEvery: 200 })
+        const again = yield* start
+        assert.strictEqual(again.status, 202)
+        yield* eventually(ask(again.path, { token }), ({ json }) => json.state === "done")
+        yield* facts.count("delivered", count)
+        assert.lengthOf(facts.of("replayed"), count)
+        assert.lengthOf(hook.requests, count)
+        assert.strictEqual((yield* start).status, 409)
+      })
+    )
 })
 
 describe.concurrent("a delivery that is sent again by somebody who dies", () => {

@@ -149,10 +149,15 @@ const startReplay = operation("replay", "POST", replays, {
       const problems = replayProblems(rest, now)
       if (problems.length > 0) return yield* new Invalid({ problems })
       const { by } = yield* Caller
+      const { since, until = now } = rest
       const replay = {
         ...rest,
         to: { tenant, id: endpoint },
-        until: Math.min(rest.until ?? now, now)
+        until: Math.min(until, now),
+        // The same request goes on with the same replay, though its end is another moment by now.
+        ...(rest.until === undefined || until > now
+          ? { asked: JSON.stringify([since, rest.until]) }
+          : {})
       }
       if (dryRun === true) return yield* readingHistory(previewReplay(replay, by))
       // Which events it sends takes long to find: the job does it.
