@@ -3,7 +3,7 @@ import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstre
 import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
-import { AuthorizationError, errors } from "@nats-io/transport-node"
+import { AuthorizationError, errors, PermissionViolationError } from "@nats-io/transport-node"
 import { Effect, Layer, Result, Semaphore } from "effect"
 import { makeNames } from "../domain/names.ts"
 import { readAddress, shownAddress, withoutLogin } from "./address.ts"
@@ -14,6 +14,7 @@ import { natsClients, registerClients } from "./clients.ts"
 import type { CredentialFiles } from "./credentials.ts"
 import { credentialsOf, expiryText } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
+import { logPermissions } from "./permissions.ts"
 import { Publisher } from "./publisher.ts"
 import type { ConnectFailed } from "./transport.ts"
 import { connect } from "./transport.ts"
@@ -95,7 +96,8 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   yield* checkJetStream(jsm, shown, connection.info?.jetstream === true)
   const js = jetstream(connection)
   const names = makeNames(options.prefix, options.eventRoot)
-  const wire = wireOf(connection)
+  const permissions = yield* logPermissions
+  const wire = wireOf(connection, permissions.receive)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(
       () => new Publisher(wire, new Unanswered(names.streamOf), names, options.publishTimeoutMs)
@@ -104,7 +106,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   publisher.outbound.isStored = async (stream, seq, at) =>
     (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
-  const listeners = yield* watchStatus(connection, options, failures)
+  const listeners = yield* watchStatus(connection, options, failures, permissions.publish)
   listeners.add(() => publisher.reconnected())
   const onReconnect: Broker["Service"]["onReconnect"] = (listener) => {
     listeners.add(listener)
@@ -332,7 +334,8 @@ const flawOf = (options: BrokerOptions): string | undefined => {
 const watchStatus = Effect.fnUntraced(function* (
   connection: NatsConnection,
   options: BrokerOptions,
-  failures: Failures
+  failures: Failures,
+  mayNotPublish: (subject: string) => void
 ) {
   const shown = shownAddress(options.url)
   const listeners = new Set<() => void>()
@@ -357,6 +360,8 @@ const watchStatus = Effect.fnUntraced(function* (
         failRequests(connection)
         run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown }))
       }
+      if (status.type === "error" && status.error instanceof PermissionViolationError)
+        if (status.error.operation === "publish") mayNotPublish(status.error.subject)
       if (status.type === "reconnect") {
         if (gone) run(Effect.logInfo("the broker is back", { nats: shown }))
         gone = false

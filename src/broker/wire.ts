@@ -1,5 +1,16 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { createInbox, NatsConnectionImpl, TimeoutError } from "@nats-io/transport-node"
+import { type Timer, timers } from "../time/timers.ts"
+
+/** Pause before a subscription that the broker refused, or ended, is asked for again, ms. */
+const resubscribeAfterMs = 5_000
+
+/**
+ * Called when the broker does not permit a subscription, and when it does again.
+ *
+ * @param isPermitted false once, however often it is refused, then true.
+ */
+export type OnPermission = (subject: string, isPermitted: boolean) => void
 
 /** Identifies one connection, from when it is established until it breaks. */
 export type Life = object
@@ -28,9 +39,11 @@ export interface Wire {
 /** The wire of the NATS client. */
 class ClientWire implements Wire {
   readonly #connection: NatsConnectionImpl
+  readonly #onPermission: OnPermission
 
-  constructor(connection: NatsConnectionImpl) {
+  constructor(connection: NatsConnectionImpl, onPermission: OnPermission) {
     this.#connection = connection
+    this.#onPermission = onPermission
   }
 
   get isClosed(): boolean {
@@ -59,13 +72,45 @@ class ClientWire implements Wire {
     this.#connection.protocol.sendCommand(piece)
   }
 
+  /**
+   * The client gives up a subscription that is refused, also one that a reload of the broker's
+   * configuration ends, and does not ask for it again when it connects anew.
+   */
   subscribe(subject: string, receive: (message: Msg) => void): () => void {
-    const subscription = this.#connection.subscribe(subject, {
-      callback: (error, message) => {
-        if (error === null) receive(message)
-      }
-    })
-    return () => subscription.unsubscribe()
+    const connection = this.#connection
+    let isPermitted = true
+    let refusals = 0
+    let later: Timer | undefined
+    const open = () =>
+      connection.subscribe(subject, {
+        callback: (error, message) => {
+          if (error === null) return receive(message)
+          refusals++
+          if (isPermitted) this.#onPermission(subject, false)
+          isPermitted = false
+          later = timers.after(resubscribeAfterMs, openAgain)
+          later.unref()
+        }
+      })
+    const openAgain = () => {
+      if (this.isClosed) return
+      const before = refusals
+      subscription = open()
+      // A refusal comes before the answer to the flush.
+      connection.flush().then(
+        () => {
+          if (refusals > before) return
+          isPermitted = true
+          this.#onPermission(subject, true)
+        },
+        () => undefined
+      )
+    }
+    let subscription = open()
+    return () => {
+      timers.cancel(later)
+      subscription.unsubscribe()
+    }
   }
 
   inbox(): string {
@@ -80,7 +125,10 @@ export const implOf = (connection: NatsConnection): NatsConnectionImpl => {
 }
 
 /** Returns the wire of a connection. */
-export const wireOf = (connection: NatsConnection): Wire => new ClientWire(implOf(connection))
+export const wireOf = (
+  connection: NatsConnection,
+  onPermission: OnPermission = () => undefined
+): Wire => new ClientWire(implOf(connection), onPermission)
 
 /**
  * Fails the requests that wait for an answer as their time-outs would, some 10 s earlier: the

@@ -120,3 +120,81 @@ describe("a connection to the broker that is lost", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+describe("a permission to receive that the broker takes away from a connection", () => {
+  it.live("is used again once it is given back, by what was subscribed before", () =>
+    Effect.gen(function* () {
+      const permitted = (subjects: string) =>
+        `authorization { users: [{ user: me, password: pw, permissions: { publish: ">", subscribe: [${subjects}] } }] }`
+      const all = permitted(`"_INBOX.>", "told.*"`)
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: all })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      yield* Effect.gen(function* () {
+        const { connection, jsm, listen, publisher } = yield* natsClients
+        yield* ask("make a stream", () => jsm.streams.add({ name: "S", subjects: ["s"] }))
+        const heard: Array<string> = []
+        yield* Effect.acquireRelease(
+          Effect.sync(() => listen("told.*", (message) => heard.push(message.string()))),
+          (stop) => Effect.sync(stop)
+        )
+        const store = publisher.publish("s", "", [])
+        yield* store
+        yield* Effect.promise(() => server.reloadWith(permitted("unused")))
+        const says = (text: string) => Effect.sync(() => log.count(text))
+        for (const subject of ["_INBOX.>", "told.*"])
+          yield* eventually(
+            says(`the broker does not let this user receive on ${subject}: give it`),
+            (count) => count > 0
+          )
+        yield* Effect.promise(() => server.reloadWith(all))
+        for (const subject of ["_INBOX.>", "told.*"])
+          yield* eventually(
+            says(`the broker lets this user receive on ${subject} again`),
+            (count) => count > 0
+          )
+        yield* store
+        connection.publish("told.one", "again")
+        yield* eventually(
+          Effect.sync(() => heard),
+          (all) => all.length === 1
+        )
+        assert.strictEqual(yield* says("does not let this user receive on told.*"), 1)
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(connectTo({ url: `nats://me:pw@127.0.0.1:${server.port}` })),
+        Effect.provide(log.layer)
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is named, once, where it is one to publish", () =>
+    Effect.gen(function* () {
+      const may = `publish: ["$JS.API.STREAM.>", "$JS.API.INFO"], subscribe: ">"`
+      const config = `authorization { users: [{ user: me, password: pw, permissions: { ${may} } }] }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      yield* Effect.gen(function* () {
+        const { connection, publisher } = yield* natsClients
+        for (const subject of ["petrel.history.a.b", "petrel.history.c.d"])
+          yield* Effect.flip(publisher.publish(subject, "", []))
+        connection.publish("$JS.API.CONSUMER.MSG.NEXT.S.c")
+        const said = (subject: string) =>
+          Effect.sync(() => log.count(`the broker does not let this user publish to ${subject}:`))
+        yield* eventually(said("$JS.API.CONSUMER.MSG.NEXT.S.>"), (count) => count === 1)
+        assert.strictEqual(yield* said("petrel.history.>"), 1)
+        assert.strictEqual(log.count("does not let"), 2)
+      }).pipe(
+        Effect.provide(
+          connectTo({ url: `nats://me:pw@127.0.0.1:${server.port}`, publishTimeoutMs: 100 })
+        ),
+        Effect.provide(log.layer)
+      )
+    }).pipe(Effect.scoped)
+  )
+})

@@ -31,6 +31,8 @@ export interface TestServer {
   readonly restart: () => Promise<void>
   /** Restarts the server with other lines at the end of its configuration. */
   readonly restartWith: (config: string) => Promise<void>
+  /** Has the running server read its configuration again, with other lines at its end. */
+  readonly reloadWith: (config: string) => Promise<void>
   /** Freezes the server: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
@@ -187,14 +189,17 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const maxStore = `, max_file_store: ${options.maxStore ?? plenty}`
   const disk =
     options.diskBytes === undefined ? undefined : await mountDisk(options.diskBytes, storeDir)
-  const start = async (port: number, config = "") => {
+  const configure = (port: number, config = "") => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
       `jetstream { store_dir: ${JSON.stringify(storeDir)}${maxStore}${domain} }`,
       config,
       ""
     ]
-    await writeFile(file, lines.join("\n"))
+    return writeFile(file, lines.join("\n"))
+  }
+  const start = async (port: number, config?: string) => {
+    await configure(port, config)
     return launch(binary.path, file, options.env, disk?.within)
   }
   const port = await freePort()
@@ -213,6 +218,10 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     kill9: () => end(child, "SIGKILL"),
     restart: () => restartWith(options.config),
     restartWith,
+    reloadWith: async (config) => {
+      await configure(port, config)
+      child.kill("SIGHUP")
+    },
     pause: () => {
       child.kill("SIGSTOP")
       while (isRunning(child.pid)) {}
