@@ -107,7 +107,7 @@ export const accessLayer = (isSecure: boolean) =>
           const record = tokens.find(given)
           if (record === undefined && !tokens.isCurrent())
             return yield* unavailable(
-              "the console is not connected to the account of tokens, so it is not known whether this one was revoked: its log says why"
+              "the console is not connected to the account of tokens, or cannot read them, so it is not known whether this one was revoked: its log says why"
             )
           if (record === undefined)
             return yield* unauthorized("there is no such token: it was revoked, or never existed")

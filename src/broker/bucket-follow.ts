@@ -1,4 +1,5 @@
 import { Deferred, Effect, Stream } from "effect"
+import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
 import { keepGoing } from "./keep-going.ts"
 import { type ReadMessage, readStream } from "./scan.ts"
@@ -23,6 +24,11 @@ interface FollowOptions {
    * for so long is started again.
    */
   readonly lagMs: number
+  /**
+   * Called again and again with a moment of the monotonic clock, ms: all that was in the bucket then
+   * has been heard.
+   */
+  readonly onCurrent?: (at: number) => void
 }
 
 /** Headers that only delete markers have. */
@@ -34,7 +40,7 @@ const marks = ["KV-Operation", "Nats-Marker-Reason"]
  * Returns when the first one is.
  */
 export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntries>(
-  { bucket, keysOnly = false, lagMs }: FollowOptions,
+  { bucket, keysOnly = false, lagMs, onCurrent }: FollowOptions,
   make: () => T
 ) {
   const { onReconnect, streamInfo } = yield* Broker
@@ -53,6 +59,7 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       const forget = onReconnect(() => Deferred.doneUnsafe(again, Effect.void))
       yield* Effect.addFinalizer(() => Effect.sync(forget))
       const table = make()
+      const readAt = timers.monotonicMs()
       let reached = yield* lastSeq
       const from = reached + 1
       const hear = (message: ReadMessage) => {
@@ -63,6 +70,7 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       yield* Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message)))
       table.complete?.()
       current = table
+      onCurrent?.(readAt)
       yield* Deferred.succeed(first, undefined)
       const changes = Stream.runForEach(
         readStream({ ...range, fromSeq: from, follow: true }),
@@ -70,10 +78,12 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       )
       /** Ends when the leader has had something for a while that the watch has not shown. */
       const untilBehind = Effect.gen(function* () {
-        let goal = 0
-        while (reached >= goal) {
-          goal = yield* lastSeq
+        while (true) {
+          const askedAt = timers.monotonicMs()
+          const goal = yield* lastSeq
           yield* Effect.sleep(lagMs)
+          if (reached < goal) return
+          onCurrent?.(askedAt)
         }
       })
       yield* changes.pipe(Effect.raceFirst(Deferred.await(again)), Effect.raceFirst(untilBehind))

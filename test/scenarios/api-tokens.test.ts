@@ -1,8 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { BrokerError } from "../../src/broker/broker-error.ts"
 import { timeText } from "../../src/domain/timestamp.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import type { NewToken } from "../../src/operations/token.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { revokeTestToken, startConsole } from "../kit/console.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -177,6 +180,31 @@ describe.concurrent("a tenant", () => {
       yield* eventually(create(parent, { scopes }), ({ status }) => status === 201)
       yield* child(parent)
       assert.strictEqual((yield* create(parent, { scopes })).status, 409)
+    })
+  )
+})
+
+describe.concurrent("a console that cannot find out which tokens were revoked", () => {
+  scenario("takes none, until it can again", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      let isRefused = false
+      const altered = yield* alteredBroker(({ streamInfo }) => ({
+        streamInfo: (operation, stream, options) =>
+          Effect.suspend(() =>
+            isRefused && stream === `KV_${names.buckets.tokens}`
+              ? Effect.fail(new BrokerError({ operation, cause: new Error("refused") }))
+              : streamInfo(operation, stream, options)
+          )
+      }))
+      const { ask, token: make } = yield* Effect.provideService(startConsole(), Broker, altered)
+      const token = yield* make()
+      const answer = Effect.map(ask(endpoints, { token }), ({ status }) => status)
+      assert.strictEqual(yield* answer, 200)
+      isRefused = true
+      yield* eventually(answer, (status) => status === 503)
+      isRefused = false
+      yield* eventually(answer, (status) => status === 200)
     })
   )
 })

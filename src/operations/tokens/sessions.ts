@@ -71,7 +71,9 @@ export const openSession = Effect.fnUntraced(function* (given: string) {
   const now = yield* Clock.currentTimeMillis
   const record = find(given)
   if (record === undefined && !isCurrent())
-    return yield* refuse("the console is not connected to the account of tokens: its log says why")
+    return yield* refuse(
+      "the console is not connected to the account of tokens, or cannot read them: its log says why"
+    )
   if (record === undefined)
     return yield* refuse("there is no such token or link: it was used, revoked, or never existed")
   if (hasExpired(record, now)) return yield* refuse("it has expired: ask for another one")

@@ -9,6 +9,7 @@ import { eraseValue, isConflict, readValue, readValues, writeValue } from "../..
 import { isToken, nobody } from "../../domain/token.ts"
 import { appendFact } from "../../history/facts.ts"
 import { countText } from "../../text/quantities.ts"
+import { timers } from "../../time/timers.ts"
 import type { Asker } from "../caller.ts"
 import type { AnyNewToken, TokenScope, TokenView } from "../token.ts"
 import { defaultTokenRate, isTokenOf, TokenRecord, tokenIdOf } from "../token.ts"
@@ -172,6 +173,11 @@ export const appendTokenFact = Effect.fnUntraced(function* (
 
 /** How long a token may be valid still that was revoked while the watch had died, ms. */
 const lagMs = 400
+/**
+ * After this time without knowing that all tokens have been heard, none is taken, ms: longer than a
+ * bucket is without a leader when a server of a cluster dies.
+ */
+const unheardMs = 15_000
 
 /** The tokens of the bucket by their ids, and of each tenant. */
 class TokenTable implements FollowedEntries {
@@ -205,8 +211,8 @@ export class LiveTokens extends Context.Service<
   LiveTokens,
   {
     /**
-     * False while the account of tokens, where they have one, is not connected: which of them were
-     * revoked, or made, is not known then.
+     * False while the account of tokens, where they have one, is not connected, and while the bucket
+     * cannot be followed: which of them were revoked, or made, is not known then.
      */
     readonly isCurrent: () => boolean
     /**
@@ -227,9 +233,14 @@ export class LiveTokens extends Context.Service<
     LiveTokens,
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const options = { bucket: names.buckets.tokens, lagMs }
+      let currentAt = Number.NEGATIVE_INFINITY
+      const onCurrent = (at: number) => {
+        currentAt = at
+      }
+      const options = { bucket: names.buckets.tokens, lagMs, onCurrent }
       const current = yield* inAccess(followBucket(options, () => new TokenTable()))
-      const isCurrent = yield* accessConnection
+      const isConnected = yield* accessConnection
+      const isCurrent = () => isConnected() && timers.monotonicMs() - currentAt < unheardMs
       const get = (id: string) => current().tokens.get(id)
       return LiveTokens.of({
         isCurrent,
