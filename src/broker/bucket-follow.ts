@@ -1,7 +1,6 @@
 import { Deferred, Effect, Stream } from "effect"
-import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
-import { keepGoing } from "./keep-going.ts"
+import { isUnanswered, keepGoing } from "./keep-going.ts"
 import { type ReadMessage, readStream } from "./scan.ts"
 
 /** Pause before a bucket is read again after a failure. */
@@ -25,10 +24,10 @@ interface FollowOptions {
    */
   readonly lagMs: number
   /**
-   * Called again and again with a moment of the monotonic clock, ms: all that was in the bucket then
-   * has been heard.
+   * Called with false whenever the broker refuses to show the bucket, which is not the same as a broker
+   * that is away or has no leader for it, and with true whenever all that the leader has was heard.
    */
-  readonly onCurrent?: (at: number) => void
+  readonly shown?: (isShown: boolean) => void
 }
 
 /** Headers that only delete markers have. */
@@ -40,7 +39,7 @@ const marks = ["KV-Operation", "Nats-Marker-Reason"]
  * Returns when the first one is.
  */
 export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntries>(
-  { bucket, keysOnly = false, lagMs, onCurrent }: FollowOptions,
+  { bucket, keysOnly = false, lagMs, shown }: FollowOptions,
   make: () => T
 ) {
   const { onReconnect, streamInfo } = yield* Broker
@@ -59,7 +58,6 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       const forget = onReconnect(() => Deferred.doneUnsafe(again, Effect.void))
       yield* Effect.addFinalizer(() => Effect.sync(forget))
       const table = make()
-      const readAt = timers.monotonicMs()
       let reached = yield* lastSeq
       const from = reached + 1
       const hear = (message: ReadMessage) => {
@@ -70,7 +68,7 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       yield* Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message)))
       table.complete?.()
       current = table
-      onCurrent?.(readAt)
+      shown?.(true)
       yield* Deferred.succeed(first, undefined)
       const changes = Stream.runForEach(
         readStream({ ...range, fromSeq: from, follow: true }),
@@ -79,18 +77,22 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       /** Ends when the leader has had something for a while that the watch has not shown. */
       const untilBehind = Effect.gen(function* () {
         while (true) {
-          const askedAt = timers.monotonicMs()
           const goal = yield* lastSeq
           yield* Effect.sleep(lagMs)
           if (reached < goal) return
-          onCurrent?.(askedAt)
+          shown?.(true)
         }
       })
       yield* changes.pipe(Effect.raceFirst(Deferred.await(again)), Effect.raceFirst(untilBehind))
     })
   )
 
-  yield* Effect.forkScoped(keepGoing(`follow ${bucket}`, followOnce, pause))
+  const following = Effect.tapError(followOnce, (error) =>
+    Effect.sync(() => {
+      if (!isUnanswered(error)) shown?.(false)
+    })
+  )
+  yield* Effect.forkScoped(keepGoing(`follow ${bucket}`, following, pause))
   yield* Deferred.await(first)
   return () => current
 })

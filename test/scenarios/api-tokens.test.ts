@@ -1,4 +1,5 @@
 import { assert, describe } from "@effect/vitest"
+import { TimeoutError } from "@nats-io/transport-node"
 import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { BrokerError } from "../../src/broker/broker-error.ts"
@@ -184,27 +185,36 @@ describe.concurrent("a tenant", () => {
   )
 })
 
+/** A console that cannot read the tokens for as long as `isFailing`. */
+const withoutTokens = Effect.fnUntraced(function* (cause: Error) {
+  const { names } = yield* Broker
+  const state = { isFailing: false }
+  const altered = yield* alteredBroker(({ streamInfo }) => ({
+    streamInfo: (operation, stream, options) =>
+      Effect.suspend(() =>
+        state.isFailing && stream === `KV_${names.buckets.tokens}`
+          ? Effect.fail(new BrokerError({ operation, cause }))
+          : streamInfo(operation, stream, options)
+      )
+  }))
+  const { ask, token: make } = yield* Effect.provideService(startConsole(), Broker, altered)
+  const token = yield* make()
+  const answer = Effect.map(ask(endpoints, { token }), ({ status }) => status)
+  return { state, answer }
+})
+
 describe.concurrent("a console that cannot find out which tokens were revoked", () => {
-  scenario("takes none, until it can again", () =>
+  scenario("takes none while the broker refuses that, and all while it does not answer", () =>
     Effect.gen(function* () {
-      const { names } = yield* Broker
-      let isRefused = false
-      const altered = yield* alteredBroker(({ streamInfo }) => ({
-        streamInfo: (operation, stream, options) =>
-          Effect.suspend(() =>
-            isRefused && stream === `KV_${names.buckets.tokens}`
-              ? Effect.fail(new BrokerError({ operation, cause: new Error("refused") }))
-              : streamInfo(operation, stream, options)
-          )
-      }))
-      const { ask, token: make } = yield* Effect.provideService(startConsole(), Broker, altered)
-      const token = yield* make()
-      const answer = Effect.map(ask(endpoints, { token }), ({ status }) => status)
-      assert.strictEqual(yield* answer, 200)
-      isRefused = true
-      yield* eventually(answer, (status) => status === 503)
-      isRefused = false
-      yield* eventually(answer, (status) => status === 200)
+      const refused = yield* withoutTokens(new Error("permissions violation"))
+      const unanswered = yield* withoutTokens(new TimeoutError())
+      assert.strictEqual(yield* refused.answer, 200)
+      refused.state.isFailing = true
+      unanswered.state.isFailing = true
+      yield* eventually(refused.answer, (status) => status === 503)
+      assert.strictEqual(yield* unanswered.answer, 200)
+      refused.state.isFailing = false
+      yield* eventually(refused.answer, (status) => status === 200)
     })
   )
 })

@@ -173,11 +173,8 @@ export const appendTokenFact = Effect.fnUntraced(function* (
 
 /** How long a token may be valid still that was revoked while the watch had died, ms. */
 const lagMs = 400
-/**
- * After this time without knowing that all tokens have been heard, none is taken, ms: longer than a
- * bucket is without a leader when a server of a cluster dies.
- */
-const unheardMs = 15_000
+/** After this time in which the broker shows no tokens, none is taken, ms: it may be starting. */
+const unshownMs = 15_000
 
 /** The tokens of the bucket by their ids, and of each tenant. */
 class TokenTable implements FollowedEntries {
@@ -211,8 +208,9 @@ export class LiveTokens extends Context.Service<
   LiveTokens,
   {
     /**
-     * False while the account of tokens, where they have one, is not connected, and while the bucket
-     * cannot be followed: which of them were revoked, or made, is not known then.
+     * False while the account of tokens, where they have one, is not connected, and while the broker
+     * refuses to show the tokens: which of them were revoked, or made, is not known then. True while the
+     * broker is away: nobody can revoke any, and the log of deliveries can still be read.
      */
     readonly isCurrent: () => boolean
     /**
@@ -233,14 +231,16 @@ export class LiveTokens extends Context.Service<
     LiveTokens,
     Effect.gen(function* () {
       const { names } = yield* Broker
-      let currentAt = Number.NEGATIVE_INFINITY
-      const onCurrent = (at: number) => {
-        currentAt = at
+      let refusedSince: number | undefined
+      const shown = (isShown: boolean) => {
+        refusedSince = isShown ? undefined : (refusedSince ?? timers.monotonicMs())
       }
-      const options = { bucket: names.buckets.tokens, lagMs, onCurrent }
+      const options = { bucket: names.buckets.tokens, lagMs, shown }
       const current = yield* inAccess(followBucket(options, () => new TokenTable()))
       const isConnected = yield* accessConnection
-      const isCurrent = () => isConnected() && timers.monotonicMs() - currentAt < unheardMs
+      const isShown = () =>
+        refusedSince === undefined || timers.monotonicMs() - refusedSince < unshownMs
+      const isCurrent = () => isConnected() && isShown()
       const get = (id: string) => current().tokens.get(id)
       return LiveTokens.of({
         isCurrent,
