@@ -173,7 +173,7 @@ export const appendTokenFact = Effect.fnUntraced(function* (
 
 /** How long a token may be valid still that was revoked while the watch had died, ms. */
 const lagMs = 400
-/** After this time in which the broker shows no tokens, none is taken, ms: it may be starting. */
+/** How long the broker may refuse to show the tokens before none is taken, ms: one that starts does. */
 const unshownMs = 15_000
 
 /** The tokens of the bucket by their ids, and of each tenant. */
