@@ -90,6 +90,8 @@ export const askForState = <A>(
 export const streamNotFound = 10059
 export const consumerNotFound = 10014
 export const consumerExists = 10148
+/** The consumer is to have more copies than its stream, which may just be getting them. */
+export const exceedsStreamCopies = 10126
 
 /** Turns the failure with the code `notFound` into undefined. */
 export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound: number) =>

@@ -19,25 +19,37 @@ export type WantedConsumer = Partial<ConsumerConfig> & { readonly durable_name: 
  */
 const maxAckPending = 65_536
 
+/** With any of these a consumer hands out less, later or without bodies, is removed, or has fewer copies. */
+const withoutLimits = {
+  max_deliver: -1,
+  num_replicas: 0,
+  headers_only: false,
+  max_batch: 0,
+  max_bytes: 0,
+  max_expires: 0,
+  inactive_threshold: 0,
+  backoff: []
+} satisfies Partial<ConsumerConfig>
+
 /** The consumer of the event stream that all routers share. @param ackWait ms */
 export const routerConsumer = (names: Names, ackWait: number): WantedConsumer => ({
+  ...withoutLimits,
   durable_name: names.routerConsumer,
   ack_policy: AckPolicy.Explicit,
   ack_wait: nanos(ackWait),
   // Covers events whose deliveries are in flight, on all workers.
-  max_ack_pending: maxAckPending,
-  max_deliver: -1
+  max_ack_pending: maxAckPending
 })
 
 /** The consumer of a partition's queue. @param ackWait ms */
 export const deliverConsumer = (names: Names, index: number, ackWait: number): WantedConsumer => ({
+  ...withoutLimits,
   durable_name: names.deliverConsumer,
   // Schedules have subjects of their own, which no consumer may receive.
   filter_subject: names.subjects.deliveriesOf(index),
   ack_policy: AckPolicy.Explicit,
   ack_wait: nanos(ackWait),
-  max_ack_pending: maxAckPending,
-  max_deliver: -1
+  max_ack_pending: maxAckPending
 })
 
 /** Where a new consumer begins: after a sequence, 0 for the first message. */

@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schedule } from "effect"
 import { AccessBroker, inAccess, requireAccess } from "./access.ts"
 import { checkAccountLimits } from "./account-limits.ts"
 import { Broker } from "./broker.ts"
@@ -7,6 +7,7 @@ import {
   BrokerError,
   consumerExists,
   consumerNotFound,
+  exceedsStreamCopies,
   ifFound,
   streamNotFound
 } from "./broker-error.ts"
@@ -28,6 +29,7 @@ import { beyondRemoved, lossesOf } from "./losses.ts"
 import { checkReservations, untilReported } from "./reservation.ts"
 import {
   lastingRestrictionsOf,
+  needsRemaking,
   restrictionsOfConsumer,
   restrictionsOfStream
 } from "./restrictions.ts"
@@ -383,8 +385,8 @@ const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: Wa
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   if (info.paused === true) yield* ask(`resume ${what}`, () => jsm.consumers.resume(stream, name))
   const isFiltered = fields.includes("filter_subject") || fields.includes("filter_subjects")
-  if (isFiltered && name === names.routerConsumer) {
-    // Without its filter, it would go on behind what it has left out.
+  if (needsRemaking(info.config) || (isFiltered && name === names.routerConsumer)) {
+    // Without its filter, the routers' would go on behind what it has left out.
     yield* ask(`remove ${what}`, () => jsm.consumers.delete(stream, name))
     // A running worker makes it again, too.
     yield* Effect.catchIf(
@@ -395,6 +397,12 @@ const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: Wa
   } else
     yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
       jsm.consumers.update(stream, name, consumer)
+    ).pipe(
+      Effect.retry({
+        while: ({ code }) => code === exceedsStreamCopies,
+        schedule: Schedule.spaced(100),
+        times: 50
+      })
     )
   return { what, change: "updated", fields } satisfies Change
 })

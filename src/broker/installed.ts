@@ -370,11 +370,12 @@ export const readInstalled = Effect.gen(function* () {
   const { intake: _, ...settings } = (yield* readLayoutRecord).record.settings ?? {}
   const consumer = events === undefined ? undefined : yield* router
   const ackWait = consumer?.config.ack_wait
-  const replicas = (events ?? history ?? dead)?.config.num_replicas
+  // Init gives copies back that somebody has taken away with another tool.
+  const copies = [events, ...letters].flatMap((info) => info?.config.num_replicas ?? [])
   return {
     ...settings,
     ...(partitions === 0 ? {} : { partitions }),
-    ...(replicas === undefined ? {} : { replicas }),
+    ...(copies.length === 0 ? {} : { replicas: Math.max(...copies) }),
     ...(events === undefined
       ? {}
       : {

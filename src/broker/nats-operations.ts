@@ -107,6 +107,15 @@ const userInfo = "$SYS.REQ.USER.INFO"
 /** Time-out of that question, ms. */
 const answerWithinMs = 5_000
 
+/** Returns whether a consumer hands out no bodies, true if that cannot be known now. */
+const headersOnlyOf =
+  ({ jsm }: Pick<Clients, "jsm">) =>
+  ({ consumer, stream }: Pull) =>
+    ask(`look at the consumer of ${stream}`, () => jsm.consumers.info(stream, consumer)).pipe(
+      Effect.map(({ config }) => config.headers_only === true),
+      Effect.orElseSucceed(() => true)
+    )
+
 /** Returns the broker's operations, carried out by the NATS clients. */
 export const operationsOf = (
   clients: Clients,
@@ -123,7 +132,8 @@ export const operationsOf = (
     life: () => outbound.life,
     unanswered: () => publisher.unanswered.streams(timers.monotonicMs()),
     largestMessage: () => outbound.largest,
-    pull: (options) => pullWith(wire, outbound, turns, onReconnect, failedPulls, options),
+    pull: (options) =>
+      pullWith(wire, outbound, turns, onReconnect, failedPulls, headersOnlyOf(clients), options),
     failedPulls: () => [...new Set([...failedPulls].map(({ stream }) => stream))],
     readMessage: (operation, stream, query) =>
       Effect.catchIf(

@@ -56,6 +56,7 @@ export interface Pull {
  * an error, it is asked again every second.
  *
  * @param failed has those to which the broker has answered so more than once in a row.
+ * @param isHeadersOnly true if a consumer hands out no bodies, or if that cannot be known now.
  */
 export const pullWith = Effect.fnUntraced(function* (
   wire: Wire,
@@ -63,6 +64,7 @@ export const pullWith = Effect.fnUntraced(function* (
   turns: TurnsByKind,
   onReconnect: (listener: () => void) => () => void,
   failed: Set<Pull>,
+  isHeadersOnly: (of: Pull) => Effect.Effect<boolean>,
   options: Pull
 ) {
   const puller = yield* Effect.acquireRelease(
@@ -88,8 +90,14 @@ export const pullWith = Effect.fnUntraced(function* (
   while (!options.stopping()) {
     const wanted = yield* options.demand
     if (wanted === undefined || options.stopping()) continue
+    const isSuspect = puller.sawHeadersOnly
+    if (isSuspect && (yield* isHeadersOnly(options))) {
+      yield* failedPull(options, withoutBodies, failing ? failed : undefined)
+      failing = true
+      continue
+    }
     const began = timers.monotonicMs()
-    const ended = yield* request(puller, wanted, requestMs, (late) => {
+    const ended = yield* request(puller, wanted, requestMs, isSuspect, (late) => {
       hangUp = () => {
         if (timers.monotonicMs() - began > maxRequestMs) late()
       }
@@ -112,6 +120,11 @@ export const pullWith = Effect.fnUntraced(function* (
     failed.delete(options)
   }
 }, Effect.scoped)
+
+const withoutBodies = {
+  message: "the consumer hands out headers only (headers_only): `petrel init` changes this back",
+  isMissing: false
+} as const
 
 /**
  * Logs that a consumer gives nothing; after the first such answer notes it, and has the consumer
@@ -140,6 +153,7 @@ const request = (
   puller: Puller,
   wanted: PullDemand,
   requestMs: number,
+  takesHeadersOnly: boolean,
   begun: (late: () => void) => void
 ) =>
   Effect.callback<PullEnd | undefined>((resume) => {
@@ -147,10 +161,14 @@ const request = (
       timers.cancel(timer)
       puller.abandon()
     }
-    puller.request(wanted, (how) => {
-      timers.cancel(timer)
-      resume(Effect.succeed(how))
-    })
+    puller.request(
+      wanted,
+      (how) => {
+        timers.cancel(timer)
+        resume(Effect.succeed(how))
+      },
+      takesHeadersOnly
+    )
     const late = () => {
       abandon()
       resume(Effect.succeed(undefined))

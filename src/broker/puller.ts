@@ -38,6 +38,8 @@ export class Puller {
   readonly #take: Take
   readonly #expires: number
   #inbox: Inbox | undefined
+  #sawHeadersOnly = false
+  #takesHeadersOnly = false
 
   /**
    * @param outbound sends requests and acknowledgements.
@@ -60,9 +62,29 @@ export class Puller {
     this.#expires = expires
   }
 
-  /** Requests messages. `ended` is called once, unless the request is abandoned. */
-  request(wanted: PullDemand, ended: (how: PullEnd) => void): void {
-    this.#inbox ??= new Inbox(this.#wire, this.#outbound, this.#turns, this.#take, this.#expires)
+  /**
+   * True if the last request returned messages that look as if the consumer had left out their bodies,
+   * as one does with `headers_only`. A publisher can make such a message, too.
+   */
+  get sawHeadersOnly(): boolean {
+    return this.#sawHeadersOnly
+  }
+
+  /**
+   * Requests messages. `ended` is called once, unless the request is abandoned.
+   *
+   * @param takesHeadersOnly true if the consumer is known to hand out bodies. (Default: false)
+   */
+  request(wanted: PullDemand, ended: (how: PullEnd) => void, takesHeadersOnly = false): void {
+    this.#takesHeadersOnly = takesHeadersOnly
+    this.#sawHeadersOnly = false
+    this.#inbox ??= new Inbox(
+      this.#wire,
+      this.#outbound,
+      this.#turns,
+      this.#takeWhole,
+      this.#expires
+    )
     const { bytes, messages } = wanted
     const request = {
       batch: messages,
@@ -88,7 +110,18 @@ export class Puller {
     this.#inbox?.close()
     this.#inbox = undefined
   }
+
+  /** Takes a message, or returns it if its body may have been left out. */
+  readonly #takeWhole: Take = (message, header) => {
+    if (message.data.length > 0 || this.#takesHeadersOnly || header(leftOutBytes) === undefined)
+      return this.#take(message, header)
+    this.#sawHeadersOnly = true
+    message.nak(this.#expires)
+  }
 }
+
+/** Header that the broker gives a message whose body it leaves out: the body's length. */
+const leftOutBytes = "nats-msg-size"
 
 /** The inbox where messages arrive, and the status messages by which the broker ends a request. */
 class Inbox {

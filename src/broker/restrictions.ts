@@ -11,7 +11,14 @@ import { defaultTopology, isClosed, tenantStream, wanted } from "./topology.ts"
  * it back.
  */
 
-const limits = ["max_age", "max_bytes", "max_msgs", "max_msgs_per_subject", "max_msg_size"] as const
+const limits = [
+  "max_age",
+  "max_bytes",
+  "max_msgs",
+  "max_msgs_per_subject",
+  "max_msg_size",
+  "max_consumers"
+] as const
 
 const subjectsText = ({ subjects = [] }: Pick<WantedStream, "subjects">): string =>
   subjects.toSorted().join()
@@ -38,7 +45,10 @@ export const lastingRestrictionsOf = (
 const tenantsOwn = { deny_delete: true, deny_purge: true } as const
 
 /** Fields of a stream whose other value drops, refuses or hides something. */
-const exact = ["discard", "retention", "republish", "allow_direct"] as const
+const exact = ["discard", "retention", "republish", "allow_direct", "allow_rollup_hdrs"] as const
+
+/** Fields of a stream by which it refuses or does not acknowledge what it should store. */
+const unsettable = ["no_ack", "discard_new_per_subject"] as const
 
 const isSame = (one: unknown, other: unknown): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
@@ -53,9 +63,15 @@ export const restrictionsOfStream = (
 ): ReadonlyArray<string> => {
   const sources = new Set(config.sources?.map(({ name }) => name))
   return [
+    ...((config.num_replicas ?? 1) < (wanted.num_replicas ?? 1) ? ["num_replicas"] : []),
     ...limits.filter((limit) => (wanted[limit] ?? 1) <= 0 && (config[limit] ?? 0) > 0),
     ...exact.filter((field) => Boolean(wanted[field]) && !isSame(config[field], wanted[field])),
-    ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ? ["sources"] : []),
+    ...unsettable.filter((field) => config[field] === true && wanted[field] === false),
+    ...(Object.keys(config.consumer_limits ?? {}).length > 0 ? ["consumer_limits"] : []),
+    ...(wanted.sources?.every(({ name }) => sources.has(name)) === false ||
+    (wanted.sources?.length === 0 && sources.size > 0)
+      ? ["sources"]
+      : []),
     // Equal ids of different tenants are no duplicates.
     ...(wanted.duplicate_window === 0 && (config.duplicate_window ?? 0) > 0
       ? ["duplicate_window"]
@@ -65,19 +81,49 @@ export const restrictionsOfStream = (
   ]
 }
 
+/** Fields of a consumer that Petrel leaves unset, and by which it hands out less, or only headers. */
+const withholding = [
+  "headers_only",
+  "max_batch",
+  "max_bytes",
+  "max_expires",
+  "inactive_threshold",
+  "backoff"
+] as const
+
 /**
  * Returns the fields of a consumer that somebody has changed with another tool, and by which it hands
- * out too little.
+ * out too little, or will once a server is lost.
+ *
+ * @param copies number of its stream's copies. (Default: 1)
  */
 export const restrictionsOfConsumer = (
   { config, paused }: Pick<ConsumerInfo, "config" | "paused">,
-  wanted: WantedConsumer
-): ReadonlyArray<string> => [
-  ...(paused === true ? ["pause_until"] : []),
-  ...(config.filter_subject === wanted.filter_subject ? [] : ["filter_subject"]),
-  ...((config.filter_subjects ?? []).length === 0 ? [] : ["filter_subjects"]),
-  ...((config.max_deliver ?? -1) > 0 ? ["max_deliver"] : [])
-]
+  wanted: WantedConsumer,
+  copies = 1
+): ReadonlyArray<string> => {
+  const { filter_subjects = [], max_ack_pending = 0, max_deliver = -1, num_replicas } = config
+  return [
+    // 0 means as many as its stream has.
+    ...((num_replicas || copies) < copies ? ["num_replicas"] : []),
+    ...(paused === true ? ["pause_until"] : []),
+    ...(config.filter_subject === wanted.filter_subject ? [] : ["filter_subject"]),
+    ...(filter_subjects.length === 0 ? [] : ["filter_subjects"]),
+    ...(max_deliver > 0 ? ["max_deliver"] : []),
+    ...(max_ack_pending > 0 && max_ack_pending < (wanted.max_ack_pending ?? 0)
+      ? ["max_ack_pending"]
+      : []),
+    ...withholding.filter((field) => isSet(config[field])),
+    ...(needsRemaking(config) ? ["priority_policy"] : [])
+  ]
+}
+
+const isSet = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : Boolean(value)
+
+/** True for a consumer whose groups get its messages, which no update takes back. */
+export const needsRemaking = ({ priority_policy = "none" }: ConsumerInfo["config"]): boolean =>
+  priority_policy !== "none"
 
 /** A stream that loses or refuses something, as it was changed with another tool. */
 export interface RestrictedStream {
@@ -104,7 +150,9 @@ export const restrictedAmong = (
     historyBytes: size(names.history),
     intakeBytes: size(names.intake)
   }
-  const options = { ...defaultTopology, ...settings, ...sizes, partitions }
+  // All have as many copies, unless somebody has taken some away.
+  const replicas = Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))
+  const options = { ...defaultTopology, ...settings, ...sizes, partitions, replicas }
   // Init does not take them in again: who removes a tenant takes its stream out, too.
   const dropped = tenantsWithoutSource(names, byName.get(names.events), settings.tenants)
   const isDropped = ({ name }: { readonly name: string }) =>

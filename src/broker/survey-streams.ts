@@ -188,7 +188,10 @@ export const surveyEvents = Effect.fnUntraced(function* (events: StreamInfo | un
     },
     lastRoutedAt: lastAck === undefined ? undefined : Date.parse(String(lastAck)),
     isRouterMissing: router.isMissing,
-    restrictions: info === undefined ? [] : restrictionsOfConsumer(info, routerConsumer(names, 0))
+    restrictions:
+      info === undefined
+        ? []
+        : restrictionsOfConsumer(info, routerConsumer(names, 0), events?.config.num_replicas)
   }
   return survey
 })

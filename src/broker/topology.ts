@@ -120,6 +120,9 @@ const unlimited = {
   max_msg_size: -1
 } as const
 
+/** What no stream but INTAKE has, and what keeps publishers from knowing what is stored. */
+const answering = { no_ack: false, discard_new_per_subject: false, consumer_limits: {} } as const
+
 /** True for a stream that is closed while a restore makes it, or its subjects move to another one. */
 export const isClosed = (name: string, subjects: ReadonlyArray<string> = []): boolean =>
   subjects.join().endsWith(`.removed.${name}`)
@@ -141,6 +144,7 @@ const compressionOf = ({ replicas }: TopologyOptions): StoreCompression =>
 /** Settings common to all streams that hold events. */
 const eventLimits = ({ replicas }: TopologyOptions) => ({
   ...unlimited,
+  ...answering,
   storage: StorageType.File,
   num_replicas: replicas,
   max_consumers: -1,
@@ -301,6 +305,8 @@ export const wanted = (
   maxPayload: number
 ): ReadonlyArray<StreamSpec> => {
   const common = {
+    ...answering,
+    sources: [],
     storage: StorageType.File,
     num_replicas: options.replicas,
     max_consumers: -1
@@ -371,6 +377,7 @@ export const wanted = (
       stream: {
         ...common,
         name: names.history,
+        max_msgs_per_subject: -1,
         subjects: [names.subjects.allFacts],
         retention: RetentionPolicy.Limits,
         discard: DiscardPolicy.Old,
@@ -390,6 +397,7 @@ export const wanted = (
       stream: {
         ...common,
         name: names.dead,
+        max_msgs_per_subject: -1,
         subjects: [names.subjects.allDead],
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.deadAge),

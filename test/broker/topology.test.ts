@@ -238,6 +238,44 @@ describe.concurrent("init", () => {
     )
   )
 
+  it.live("changes back by what is not acknowledged, read, kept or Petrel's own", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        yield* init(options())
+        const bucketOf = (name: "health" | "retries" | "workers") => `KV_${names.buckets[name]}`
+        const changed: ReadonlyArray<readonly [string, Partial<StreamConfig>]> = [
+          [names.events, { no_ack: true, max_consumers: 1 }],
+          [names.history, { no_ack: true, max_msgs_per_subject: 1 }],
+          [names.dead, { max_msgs_per_subject: 1, consumer_limits: { max_ack_pending: 1 } }],
+          [names.backlog(0), { sources: [{ name: names.dead }] }],
+          [bucketOf("health"), { allow_rollup_hdrs: false }],
+          [bucketOf("retries"), { max_consumers: 1 }],
+          [bucketOf("workers"), { discard_new_per_subject: true }]
+        ]
+        for (const [stream, changes] of changed)
+          yield* ask("change", () => jsm.streams.update(stream, changes))
+        const { restricted = [] } = yield* readSurvey
+        assert.sameDeepMembers(
+          restricted.map(({ fields, name }) => [name, ...fields]),
+          [
+            [names.events, "max_consumers", "no_ack"],
+            [names.history, "max_msgs_per_subject", "no_ack"],
+            [names.dead, "max_msgs_per_subject", "consumer_limits"],
+            [names.backlog(0), "sources"],
+            [bucketOf("health"), "allow_rollup_hdrs"],
+            [bucketOf("retries"), "max_consumers"],
+            [bucketOf("workers"), "discard_new_per_subject"]
+          ]
+        )
+        yield* init(options())
+        assert.deepStrictEqual((yield* readSurvey).restricted, [])
+        const again = yield* init(options())
+        assert.isTrue(again.every(({ change }) => change === "unchanged"))
+      })
+    )
+  )
+
   for (const field of ["sealed", "deny_purge"] as const)
     it.live(
       `refuses before it changes anything where somebody set ${field}, and goes on then`,

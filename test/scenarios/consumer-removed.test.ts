@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import type { ConsumerConfig } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Schedule } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -13,11 +14,14 @@ import { alteredBroker } from "../kit/altered-broker.ts"
 import {
   closedCircuit,
   endpoint,
+  eventually,
   history,
+  publish,
   publishMany,
   quickRetry,
   testTopology,
-  worker
+  worker,
+  workersApart
 } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -134,6 +138,86 @@ describe("a consumer that somebody changed", () => {
       yield* facts.count("delivered", 6)
       assert.notInclude(yield* problems, "consumer-changed")
       yield* isClean
+    })
+  )
+})
+
+/** What other tools may set of a consumer, and by which it hands out nothing, or nothing for long. */
+const withholding: ReadonlyArray<readonly [Partial<ConsumerConfig>, string]> = [
+  [{ max_batch: 1 }, "max_batch"],
+  [{ max_expires: nanos(1) }, "max_expires"],
+  [{ max_bytes: 1 }, "max_bytes"],
+  [{ max_ack_pending: 1 }, "max_ack_pending"],
+  [{ backoff: [nanos(3_600_000)] }, "backoff"],
+  [{ inactive_threshold: nanos(3_600_000) }, "inactive_threshold"],
+  [{ priority_policy: "overflow", priority_groups: ["a"] }, "priority_policy"]
+]
+
+describe.concurrent("a consumer that somebody changed so that it withholds messages", () => {
+  for (const [change, field] of withholding)
+    scenario(`is named by the status, and changed back by init: ${field}`, () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        yield* workersApart()
+        yield* publishMany(3)
+        yield* facts.count("delivered", 3)
+        const index = partitionOf("acme", "hook", testTopology.partitions)
+        yield* changeConsumer(names.events, names.routerConsumer, change)
+        yield* changeConsumer(names.deliveries(index), names.deliverConsumer, change)
+        assert.match(
+          yield* problems,
+          new RegExp(`^consumer-changed: .*the routers, partition ${index} .*\\(${field}\\)`, "m")
+        )
+        yield* publishMany(3, "invoice.later")
+        yield* init(testTopology)
+        yield* facts.count("delivered", 6)
+        assert.strictEqual(yield* problems, "")
+        yield* isClean
+      })
+    )
+
+  for (const which of ["routers", "partition"] as const)
+    scenario(`and hands out headers only, has nothing delivered without its body: ${which}`, () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        const deliver = yield* Effect.andThen(
+          worker({ id: "routes", roles: ["router"] }),
+          worker({ roles: ["deliver"] })
+        )
+        const index = partitionOf("acme", "hook", testTopology.partitions)
+        const [stream, consumer] =
+          which === "routers"
+            ? [names.events, names.routerConsumer]
+            : [names.deliveries(index), names.deliverConsumer]
+        yield* changeConsumer(stream, consumer, { headers_only: true })
+        yield* publishMany(5)
+        assert.match(yield* problems, /^consumer-changed: .*\(headers_only\)/m)
+        if (which === "partition")
+          yield* eventually(Effect.sync(deliver.problems), (said) => said.length > 0)
+        yield* init(testTopology)
+        yield* facts.count("delivered", 5)
+        assert.strictEqual(yield* problems, "")
+        yield* isClean
+        assert.deepStrictEqual(hook.requests.map(({ body }) => body.toString()).toSorted(), [
+          ...["0", "1", "2", "3", "4"]
+        ])
+      })
+    )
+
+  scenario("hands out what a publisher has given the header of such a message", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* workersApart()
+      yield* publish("empty", "", { "Nats-Msg-Size": "5" })
+      yield* publish("full", "x", { "Nats-Msg-Size": "5" })
+      yield* hook.received(2)
     })
   )
 })

@@ -510,7 +510,16 @@ export class SimConnection implements Wire, Peer {
       life: () => this.#info,
       unanswered: () => publisher.unanswered.streams(monotonicMs()),
       largestMessage: () => outbound.largest,
-      pull: (options) => pullWith(this, outbound, turns, onReconnect, new Set(), options),
+      pull: (options) =>
+        pullWith(
+          this,
+          outbound,
+          turns,
+          onReconnect,
+          new Set(),
+          () => Effect.succeed(false),
+          options
+        ),
       failedPulls: () => [],
       readMessage: (operation, stream, query) =>
         askFor(operation, () => {

@@ -67,6 +67,19 @@ const aboutClosed = ({ streams }: Survey): ReadonlyArray<Condition> => {
 
 const wereText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "was" : "were")
 
+interface Changed {
+  readonly name: string
+  readonly fields: ReadonlyArray<string>
+}
+
+const hasFewerCopies = ({ fields }: Changed): boolean => fields.includes("num_replicas")
+
+/** Returns what else was changed: that copies are missing has a sentence of its own. */
+const withoutCopies = (all: ReadonlyArray<Changed>): ReadonlyArray<Changed> =>
+  all
+    .map(({ fields, name }) => ({ name, fields: fields.filter((one) => one !== "num_replicas") }))
+    .filter(({ fields }) => fields.length > 0)
+
 /** What was changed with another tool so that it loses something, or holds it back. */
 const aboutRestricted = ({
   events,
@@ -74,28 +87,31 @@ const aboutRestricted = ({
   restricted = []
 }: Survey): ReadonlyArray<Condition> => {
   const sealed = restricted.filter(({ fields }) => fields.some(isLasting))
-  const others = restricted.filter((stream) => stream.fields.length > 0 && !sealed.includes(stream))
+  const others = withoutCopies(restricted.filter((stream) => !sealed.includes(stream)))
   const dropped = restricted.flatMap(({ tenants = [] }) => tenants)
   const lastingFields = [...new Set(sealed.flatMap(({ fields }) => fields.filter(isLasting)))]
   const fieldsOf = (all: ReadonlyArray<{ readonly fields: ReadonlyArray<string> }>) =>
     [...new Set(all.flatMap(({ fields }) => fields))].join(", ")
-  const queues = partitions
-    .filter(({ restrictions = [] }) => restrictions.length > 0)
-    .map(({ partition, restrictions = [] }) => ({
-      name: `partition ${partition}`,
-      fields: restrictions
-    }))
-  const consumers = [
-    ...(events.restrictions.length === 0
-      ? []
-      : [{ name: "the routers", fields: events.restrictions }]),
-    ...queues
+  const queues = partitions.map(({ partition, restrictions = [] }) => ({
+    name: `partition ${partition}`,
+    fields: restrictions
+  }))
+  const router = { name: "the routers", fields: events.restrictions }
+  const consumers = withoutCopies([router, ...queues])
+  const fewer = [
+    ...restricted.filter(hasFewerCopies).map(({ name }) => name),
+    ...(hasFewerCopies(router) ? ["the consumer of the routers"] : [])
   ]
   return [
     ...conditionIf(
       others.length > 0,
       "stream-changed",
-      `${namesText(others.map(({ name }) => name))} ${wereText(others)} changed with another tool (${fieldsOf(others)}), so that messages are dropped or refused there: \`petrel init\` changes this back`
+      `${namesText(others.map(({ name }) => name))} ${wereText(others)} changed with another tool (${fieldsOf(others)}), so that messages are dropped, refused, not acknowledged or not found there: \`petrel init\` changes this back`
+    ),
+    ...conditionIf(
+      fewer.length > 0,
+      "stream-changed",
+      `${namesText(fewer)} ${haveText(fewer)} fewer copies than other streams (num_replicas was changed with another tool), so that one lost server can stop delivery or take messages with it: \`petrel init\` changes this back`
     ),
     ...conditionIf(
       dropped.length > 0,

@@ -128,15 +128,16 @@ const mostOf = (byTenant: ReadonlyArray<readonly [tenant: string, count: number]
 }
 
 /**
- * The broker's health and the streams' infos say nothing of it to a client. A stream without a leader
- * stores nothing either, which is told of it already.
+ * The broker's health and the streams' infos say nothing of it to a client. A stream without a leader,
+ * or one that somebody has changed, may acknowledge nothing either, which is told of it already.
  */
-const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<Condition> => {
-  const leaderless = new Set(
-    streams.filter(({ state }) => state === "leaderless").map(({ name }) => name)
-  )
+const aboutDisk = ({ restricted = [], streams, writeErrors }: Survey): ReadonlyArray<Condition> => {
+  const explained = new Set([
+    ...streams.filter(({ state }) => state === "leaderless").map(({ name }) => name),
+    ...restricted.filter(({ fields }) => fields.length > 0).map(({ name }) => name)
+  ])
   const [first, ...others] = writeErrors
-    .filter(({ reason, stream }) => reason !== undefined || !leaderless.has(stream))
+    .filter(({ reason, stream }) => reason !== undefined || !explained.has(stream))
     // One with a reason says the most.
     .toSorted((a, b) => Number(a.reason === undefined) - Number(b.reason === undefined))
   if (first === undefined) return []

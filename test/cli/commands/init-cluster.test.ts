@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { natsClients } from "../../../src/broker/clients.ts"
-import { installation, nth } from "../../kit/engine.ts"
+import { readStatus } from "../../../src/operations/status/status-report.ts"
+import { eventually, installation, nth } from "../../kit/engine.ts"
 import type { TestCluster } from "../../kit/nats-server.ts"
 import { startCluster } from "../../kit/nats-server.ts"
 import { run } from "../in-process.ts"
@@ -102,4 +103,47 @@ describe("petrel init on a cluster", () => {
       )
     }
   )
+
+  it.live("gives streams and consumers their copies back that somebody took away", () => {
+    const { flags, prefix, within } = place()
+    return within(
+      Effect.gen(function* () {
+        const made = yield* run("init", "--partitions", "1", "--replicas", "3", ...flags)
+        assert.strictEqual(made.code, 0, made.err.join())
+        const { ask, jsm, names } = yield* natsClients
+        const streams = yield* streamsOf(prefix)
+        yield* ask("take copies away", async () => {
+          await jsm.consumers.update(names.events, names.routerConsumer, { num_replicas: 1 })
+          for (const name of [names.events, names.backlog(0)])
+            await jsm.streams.update(name, { num_replicas: 1 })
+        })
+        const status = yield* run("status", "--check", ...flags)
+        assert.include(
+          status.err.join("\n"),
+          `${names.events}, ${names.backlog(0)} have fewer copies than other streams (num_replicas was changed with another tool)`
+        )
+        const mended = yield* run("init", ...flags)
+        assert.strictEqual(mended.code, 0, mended.err.join())
+        yield* eventually(
+          streamsOf(prefix),
+          (now) => JSON.stringify(now) === JSON.stringify(streams)
+        )
+        yield* eventually(readStatus, ({ problems }) =>
+          problems.every(({ code }) => !code.endsWith("-changed"))
+        )
+
+        yield* ask("take copies of the consumer away", () =>
+          jsm.consumers.update(names.events, names.routerConsumer, { num_replicas: 1 })
+        )
+        yield* eventually(readStatus, ({ problems }) =>
+          problems.some(({ text }) => text.includes("the consumer of the routers has fewer copies"))
+        )
+        yield* run("init", ...flags)
+        const { config } = yield* ask("look", () =>
+          jsm.consumers.info(names.events, names.routerConsumer)
+        )
+        assert.strictEqual(config.num_replicas, 0)
+      })
+    )
+  })
 })

@@ -177,21 +177,24 @@ describe("what is not as it should be", () => {
 
   it("is that somebody changed a stream or a consumer, and which way back there is", () => {
     const restricted = [
-      { name: "PETREL_DELIVERIES_0", fields: ["max_age"] },
+      { name: "PETREL_DELIVERIES_0", fields: ["num_replicas", "max_age"] },
       { name: "PETREL_DEAD", fields: ["sealed"] }
     ]
     const survey = {
       ...busy,
       restricted,
+      // Why it acknowledges nothing is known.
+      writeErrors: [{ stream: "PETREL_DEAD", ms: 20_000 }],
       events: { ...busy.events, restrictions: ["pause_until"] },
       partitions: [partition(0), partition(1, { restrictions: ["max_deliver"] })]
     }
     assert.deepStrictEqual(codes(survey), [
-      ["stream-changed", "stream-sealed", "consumer-changed"],
+      ["stream-changed", "stream-changed", "stream-sealed", "consumer-changed"],
       []
     ])
     assert.deepStrictEqual(texts(survey), [
-      "PETREL_DELIVERIES_0 was changed with another tool (max_age), so that messages are dropped or refused there: `petrel init` changes this back",
+      "PETREL_DELIVERIES_0 was changed with another tool (max_age), so that messages are dropped, refused, not acknowledged or not found there: `petrel init` changes this back",
+      "PETREL_DELIVERIES_0 has fewer copies than other streams (num_replicas was changed with another tool), so that one lost server can stop delivery or take messages with it: `petrel init` changes this back",
       "PETREL_DEAD was made to refuse what Petrel has to do there (sealed), and the broker cannot undo this: once the content is no longer needed, remove the stream, run `petrel init`, which says what may be lost, then restart the workers",
       "the consumers of the routers, partition 1 were changed with another tool (pause_until, max_deliver), so that messages are held back there: `petrel init` changes this back"
     ])
