@@ -9,6 +9,7 @@ import { partitionOf } from "../../src/domain/names.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { pauseEndpoint } from "../../src/operations/endpoints/change-state.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { directoryOf, makeMemory } from "../delivery/made-deliveries.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { consistentRounds, isClean } from "../kit/consistency.ts"
@@ -120,6 +121,37 @@ describe.concurrent("while there is no space among the dead letters", () => {
       assert.lengthOf(bad.requests, count)
       yield* consistentRounds
       assert.deepInclude(yield* isClean, { deadLettered: count, delivered: 1, missing: 0 })
+    })
+  )
+
+  scenario("or facts by a limit on messages of an operator's own, the status says it", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const { bad } = yield* endpoints
+      const facts = yield* history
+      const limit = (stream: string, max_msgs: number) =>
+        ask("limit", () => jsm.streams.update(stream, { max_msgs }))
+      yield* limit(names.dead, 2)
+      yield* worker()
+      yield* publishMany(6, "bad")
+      yield* bad.received(6)
+      yield* eventually(ended, (waiting) => waiting === 4)
+      const { problems } = yield* readStatus
+      assert.include(
+        problems.find(({ code }) => code === "dead-letters-full")?.text,
+        `${names.dead} holds as many dead letters as a limit that was set with another tool allows (max_msgs, 2)`
+      )
+      yield* limit(names.dead, -1)
+      yield* facts.count("dead-lettered", 6)
+      yield* isClean
+      assert.notInclude((yield* readStatus).problems.map(({ code }) => code).join(), "full")
+
+      yield* limit(names.history, 3)
+      const { notices } = yield* readStatus
+      assert.include(
+        notices.find(({ code }) => code === "history-full")?.text,
+        "raise the limit on its messages (max_msgs, 3), which was set with another tool"
+      )
     })
   )
 

@@ -12,7 +12,7 @@ import {
   spanText,
   zonedTime
 } from "../../text/quantities.ts"
-import type { Condition, Conditions } from "./conditions.ts"
+import { type Condition, type Conditions, conditionIf } from "./conditions.ts"
 
 /** Returns true if the given percentage of a limit is used. */
 const isUsed = ({ bytes, limitBytes }: typeof Filled.Type, percent: number): boolean =>
@@ -53,18 +53,45 @@ const fullTenants = (at: number, streams: ReadonlyArray<KeptStream>): ReadonlyAr
   return [{ code: "events-full", text, of: fullest.space }]
 }
 
+/**
+ * Returns the limit on a stream's number of messages, if it holds so many. No flag sets such a limit:
+ * the history and the dead letters may have one of an operator's own.
+ */
+const reachedLimit = ({ streams }: Survey, stream: string): number | undefined => {
+  const info = streams.find(({ name }) => name === stream)?.info
+  const { max_msgs = -1 } = info?.config ?? {}
+  return max_msgs > 0 && (info?.state.messages ?? 0) >= max_msgs ? max_msgs : undefined
+}
+
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
-const aboutHistory = ({ at, space: { history } }: Survey): ReadonlyArray<Condition> => {
-  const { maxAge, name, space } = history
-  const { oldestAt } = space
-  if (!isUsed(space, full) || oldestAt === null) return []
+const aboutHistory = (survey: Survey): ReadonlyArray<Condition> => {
+  const { at, space } = survey
+  const { maxAge, name, space: its } = space.history
+  const { oldestAt } = its
+  const limit = reachedLimit(survey, name)
+  if (oldestAt === null || (limit === undefined && !isUsed(its, full))) return []
   const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
+  const raise =
+    limit === undefined
+      ? "`petrel init --history-bytes`"
+      : `the limit on its messages (max_msgs, ${countText(limit)}), which was set with another tool`
   return [
     {
       code: "history-full",
-      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing older can be audited; raise \`petrel init --history-bytes\``
+      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing older can be audited; raise ${raise}`
     }
   ]
+}
+
+/** Nothing else shows that dead letters are refused by such a limit. */
+const aboutDeadLimit = (survey: Survey): ReadonlyArray<Condition> => {
+  const name = survey.space.history.name.replace(/HISTORY$/, "DEAD")
+  const limit = reachedLimit(survey, name)
+  return conditionIf(
+    limit !== undefined,
+    "dead-letters-full",
+    `${name} holds as many dead letters as a limit that was set with another tool allows (max_msgs, ${countText(limit ?? 0)}). Deliveries that end without success wait: make space with \`petrel dead discard\`, or raise that limit`
+  )
 }
 
 /**
@@ -201,6 +228,7 @@ export const storageConditions = (survey: Survey): Conditions => {
       ...aboutDisk(survey),
       ...health.problems,
       ...bounded.filter(isFull).map(plain),
+      ...aboutDeadLimit(survey),
       ...aboutIntake(survey),
       ...aboutQueues(survey),
       ...aboutBacklogs(survey)
