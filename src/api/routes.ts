@@ -24,7 +24,7 @@ const answered = ({ output }: Operation<Needed>) =>
 
 const notOfEndpoint = (endpoint: string) =>
   new NotAllowed({
-    message: `this is for the endpoint ${endpoint} alone, and for what is about it`
+    message: `this session is for the endpoint ${endpoint} only`
   })
 
 /** Carries out an operation if it is about the endpoint of a caller for whom there is one only. */

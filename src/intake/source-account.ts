@@ -42,7 +42,7 @@ export const checkAccount = (
     return Result.fail([
       {
         field: "",
-        message: `${provider} has no API that lists what it has sent: there is one of ${[...listings.keys()].join(", ")}; for others a command can list the ids (\`petrel reconcile --command\`)`
+        message: `${provider} has no API that lists what it has sent. These have one: ${[...listings.keys()].join(", ")}. For others, a command can list the ids (\`petrel reconcile --command\`)`
       }
     ])
   const { key, title, url: usualUrl, webhook: form } = listing

@@ -91,7 +91,7 @@ export const alertDetails = ({
   const answer = last.join(" ").trim()
   return [
     ...(replaces === undefined ? [] : [`it was ${replaces}`]),
-    ...(also.length === 0 ? [] : [`also ${also.join(", ")}`]),
+    ...(also.length === 0 ? [] : [`also raised: ${also.join(", ")}`]),
     ...(failuresInRow === 0 ? [] : [`${number(failuresInRow)} failed in a row`]),
     // Without failures in a row, the last answer was a success.
     ...(answer === "" ? [] : [`the last${failuresInRow === 0 ? " failure" : ""}: ${answer}`]),

@@ -37,7 +37,7 @@ describe.concurrent("who may change endpoints and not see their secrets", () => 
       assert.deepStrictEqual(moved.json.headers, { "x-key": mask })
       assert.includeMembers(moved.json.changed as Array<string>, ["url", "headers"])
       assert.match(moved.text, /authorization .*dropped/)
-      assert.match(moved.text, /rotate it if the new receiver is somebody else/)
+      assert.match(moved.text, /rotate it if the new receiver belongs to someone else/)
       const [request] = yield* Effect.andThen(
         test(),
         Effect.sync(() => elsewhere.requests)
@@ -64,7 +64,7 @@ describe.concurrent("who may change endpoints and not see their secrets", () => 
       const { elsewhere, patch, test } = yield* changing([...write, "secrets:read"])
       const moved = yield* patch({ url: elsewhere.url })
       assert.deepStrictEqual(moved.json.changed, ["url"])
-      assert.match(moved.text, /gets its headers authorization and x-key/)
+      assert.match(moved.text, /also gets the headers authorization and x-key/)
       yield* test()
       assert.strictEqual(elsewhere.requests[0]?.headers.authorization, credentials.authorization)
     })

@@ -134,7 +134,7 @@ describe("the line of a fact", () => {
     const replaced = { ...alert, replaces: "success-low", also: ["dead-letters", "retries-high"] }
     assert.include(
       line({ ...about, alert: replaced } as Fact),
-      "; it was success-low; also dead-letters, retries-high; 7 failed in a row; "
+      "; it was success-low; also raised: dead-letters, retries-high; 7 failed in a row; "
     )
     const cleared = {
       ...about,

@@ -43,7 +43,7 @@ describe.skipIf(!hasBrowser)("the page of a delivery, in a browser", () => {
           .getByText(/Next attempt 10 min later, drawn from 10 min \(a policy of its own\)/)
           .waitFor()
         await page.getByText("Next: attempt 2").waitFor()
-        await page.getByText(/If it goes on to fail: \d+ more/).waitFor()
+        await page.getByText(/If it keeps failing: \d+ more/).waitFor()
         await page.getByText("petrel delivery show acme.one.billing --tenant acme").waitFor()
         await page.getByRole("button", { name: "Retry now" }).hover()
         await page.getByText("petrel delivery retry acme.one.billing --tenant acme").waitFor()

@@ -107,6 +107,9 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
         const watched = await openPage(started, console.url)
         const { page, wrong } = watched
         await logIn(watched, console.url, operator)
+        // Before it has a tenant, too.
+        await page.goto(`${console.url}/ui/endpoints/new`)
+        await page.locator('option[value="stripe"]').first().waitFor({ state: "attached" })
         await page.goto(`${console.url}/ui/endpoints?tenant=acme`)
         await page.getByRole("link", { name: "New endpoint" }).click()
         // By the keyboard alone.

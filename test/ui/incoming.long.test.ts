@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)("what comes in, in a browser", () => {
 
         yield* Effect.promise(async () => {
           await page.getByRole("link", { name: "Outboxes" }).click()
-          await page.getByText("No relay has told of an outbox").waitFor()
+          await page.getByText("No relay has reported an outbox").waitFor()
         })
         const told = {
           v: 1,

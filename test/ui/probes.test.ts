@@ -1,8 +1,9 @@
 import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import { browser, hasBrowser } from "../kit/browser.ts"
-import { endpoint } from "../kit/engine.ts"
+import { endpoint, history, publish, worker } from "../kit/engine.ts"
 import { logIn, openPage, operatorPath, pagesConsole } from "../kit/pages.ts"
+import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -52,13 +53,40 @@ describe.skipIf(!hasBrowser)(
               : route.fulfill({ json: delivery })
           )
           await page.goto(`${console.url}/ui/deliveries/acme/acme.one.billing`)
-          await page.getByText("If it goes on to fail: 14 more of 16 attempts").waitFor()
+          await page.getByText("If it keeps failing: 14 more of 16 attempts").waitFor()
           // By the numbers that they will have.
           await page.getByRole("cell", { name: "24", exact: true }).waitFor()
           // The circuit says when a probe is followed by another one.
           assert.strictEqual(await page.getByText("Next attempt 5 min later.").count(), 20)
           assert.strictEqual(await page.getByText("the receiver's Retry-After").count(), 2)
           assert.deepStrictEqual(wrong, [])
+        })
+      })
+    )
+
+    scenario("says what becomes of the endpoint if it keeps failing", (place) =>
+      Effect.gen(function* () {
+        const to = yield* receiver({ answer: () => ({ status: 500 }) })
+        for (const onGiveUp of ["suspend", "disable"] as const)
+          yield* endpoint({ id: onGiveUp, url: to.url, circuit: { failures: 1, onGiveUp } })
+        const facts = yield* history
+        yield* worker()
+        yield* publish("a", "{}")
+        yield* facts.count("circuit-opened", 2)
+        const console = yield* pagesConsole(place)
+        const path = yield* operatorPath()
+        const started = yield* browser
+        yield* Effect.promise(async () => {
+          const opened = await openPage(started, console.url)
+          await logIn(opened, console.url, path)
+          for (const [id, becomes] of [
+            ["suspend", "suspended"],
+            ["disable", "disabled"]
+          ] as const) {
+            await opened.page.goto(`${console.url}/ui/endpoints/acme/${id}`)
+            await opened.page.getByText(`If it keeps failing, it is ${becomes} in`).waitFor()
+          }
+          assert.deepStrictEqual(opened.wrong, [])
         })
       })
     )

@@ -168,7 +168,7 @@ const AttemptStep = ({
 /** Waits that are shown of those to come. */
 const mostShown = 6
 
-/** What comes if it goes on to fail. */
+/** What comes if it keeps failing. */
 const Coming = ({
   deadline,
   due,
@@ -196,9 +196,9 @@ const Coming = ({
   return (
     <details open={rows.length > 0}>
       <summary>
-        If it goes on to fail: {policy.maxAttempts - made} more of {policy.maxAttempts} attempts (
+        If it keeps failing: {policy.maxAttempts - made} more of {policy.maxAttempts} attempts (
         {policy.name}
-        {probes > 0 && "; probes are none"})
+        {probes > 0 && "; probes do not count"})
       </summary>
       {rows.length > 0 && (
         <table class="coming">

@@ -39,9 +39,10 @@ import { valueText } from "./endpoint-history.tsx"
 const usualNames = new Set(["url", "types", "description", "sign", "retry", "maxInFlight", "rate"])
 const isUsual = ({ name }: Field): boolean => usualNames.has(name)
 
+/** The names of the presets, which are those of all tenants: a new endpoint may have no tenant yet. */
 const usePresets = (tenant: string): ReadonlyArray<string> => {
-  const asked = useAsked(`presets ${tenant}`, (options) =>
-    petrel.settings.presets({ tenant }, options)
+  const asked = useAsked("preset names", (options) =>
+    petrel.settings.presets({ tenant: tenant === "*" ? "any" : tenant }, options)
   )
   return asked.value?.presets.map(({ name }) => name) ?? []
 }

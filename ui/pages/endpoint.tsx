@@ -489,7 +489,9 @@ const Detail = ({
             {health.giveUpAt !== undefined && (
               <>
                 {" "}
-                If it goes on to fail, it is disabled <Ago at={health.giveUpAt} />.
+                If it keeps failing, it is{" "}
+                {of.circuit.onGiveUp === "suspend" ? "suspended" : "disabled"}{" "}
+                <Ago at={health.giveUpAt} />.
               </>
             )}
           </div>

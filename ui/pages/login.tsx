@@ -68,8 +68,8 @@ export const Login = () => {
               </button>
             )}
             <p>
-              Open a new link, from whoever gave you yours or of <code>petrel login</code>, or log
-              in with a token of the API.
+              Ask whoever gave you your link for a new one, run <code>petrel login</code>, or log in
+              with an API token.
             </p>
             <label>
               Token

@@ -34,8 +34,8 @@ export const Outboxes = () => {
               empty={
                 <>
                   <p>
-                    No relay has told of an outbox. One publishes what a table of PostgreSQL holds,
-                    if and only if the transaction that stored it has committed.
+                    No relay has reported an outbox. A relay publishes what a table of PostgreSQL
+                    holds, if and only if the transaction that stored it has committed.
                   </p>
                   <Command text="petrel outbox migrate" />
                   <Command text="petrel outbox" />

@@ -16,7 +16,7 @@ const itemPage = (tenant: string, number: number): string =>
   address(["quarantine", tenant, String(number)])
 
 const reasonTexts = {
-  unreadable: "It was verified, and is not of the shape that its provider documents.",
+  unreadable: "Its signature is valid, but it does not have the form that its provider documents.",
   "id-collision": "An event with the same id and other bytes came in before.",
   invalid: "It cannot be stored as an event."
 }

@@ -78,7 +78,7 @@ const limitTexts = (statuses: OutlinedPolicy["statuses"]): ReadonlyArray<string>
       statuses,
       ({ attempts, window }) => `${attempts} attempts at most, within ${lasting(spanMs(window))}`
     )
-  ].map(([limit, those]) => `Answered ${those.map(({ status }) => status).join(" or ")}: ${limit}.`)
+  ].map(([limit, those]) => `After ${those.map(({ status }) => status).join(" or ")}: ${limit}.`)
 
 /** The retry schedule of a policy: when each attempt would come if all fail. */
 export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {

@@ -91,7 +91,7 @@ export const Settings = () => {
       <p class="lead">
         {tenant === "*"
           ? "They hold for the endpoints of all tenants together, and for tenants without settings of their own. Choose a tenant above for its own."
-          : "They hold for all endpoints of the tenant together. What is empty holds as the system has it."}
+          : "They hold for all endpoints of the tenant together. An empty field means the value of the system."}
       </p>
       <Answered asked={asked}>
         {(held) =>

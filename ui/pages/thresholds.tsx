@@ -104,7 +104,7 @@ const Changed = ({
       <p class="small">
         {held.off === true
           ? "All alerts about this tenant and its endpoints are turned off."
-          : `What is left empty holds as ${tenant === "*" ? "by default" : "for all tenants"}; off turns an alert off.`}
+          : `An empty field means the ${tenant === "*" ? "default" : "value for all tenants"}; off turns the alert off.`}
       </p>
       <Problems texts={wrong.other} />
       <Lines {...lines} fields={fields} />

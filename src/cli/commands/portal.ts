@@ -130,7 +130,7 @@ const link = Command.make(
       Effect.provide(LiveTokens.layer),
       Effect.provide(connectedWithTokens)
     )
-    yield* show(console, made, name ?? `somebody of ${place.join("/")}`)
+    yield* show(console, made, name ?? `someone of ${place.join("/")}`)
   })
 ).pipe(
   Command.withDescription(

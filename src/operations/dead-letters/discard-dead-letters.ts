@@ -79,7 +79,7 @@ export const DiscardPlan = Schema.Struct({
     description: "How many of them are discarded, in total and by reason."
   }),
   reasons: ReasonCounts,
-  waiting: Schema.Int.annotateKey({ description: "Left alone: sent again, and on the way still." }),
+  waiting: Schema.Int.annotateKey({ description: "Left alone: sent again, and still on the way." }),
   gone: Schema.Int.annotateKey({
     description: "Ids that no longer exist: discarded, or too old and not kept."
   })

@@ -192,9 +192,13 @@ const turnText = (task: TaskActivity | undefined): string =>
 
 /** What a delivery waits for that its owner has begun. */
 const begunBlocker = ({ forMs, mode }: TaskActivity): Blocker | undefined => {
-  const begun = `it was begun ${spanText(forMs)} ago`
+  const begun = `the attempt began ${spanText(forMs)} ago`
   if (mode === "sending")
-    return { by: "answer", says: `for the receiver's answer: ${begun}`, freedBy: "time alone" }
+    return {
+      by: "answer",
+      says: `for the receiver's answer: ${begun}`,
+      freedBy: "the answer, or the attempt's time-out"
+    }
   return mode === "deciding" || mode === "recording"
     ? { by: "outcome", says: `for its outcome to be recorded: ${begun}`, freedBy: "time alone" }
     : undefined

@@ -73,10 +73,12 @@ export const originCautions = (before: Endpoint, after: Endpoint): ReadonlyArray
         ]),
     ...(kept.length === 0
       ? []
-      : [`${origin} gets its headers ${listed(kept)}, too: remove those that it must not know`]),
+      : [
+          `${origin} also gets ${kept.length === 1 ? "the header" : "the headers"} ${listed(kept)}: remove what it must not know`
+        ]),
     ...(isShared
       ? [
-          `the signing secret is the one that ${new URL(before.url).origin} knows: rotate it if the new receiver is somebody else's (\`petrel endpoint rotate ${endpointLabel(after)}\`)`
+          `the signing secret is the one that ${new URL(before.url).origin} knows: rotate it if the new receiver belongs to someone else (\`petrel endpoint rotate ${endpointLabel(after)}\`)`
         ]
       : [])
   ]

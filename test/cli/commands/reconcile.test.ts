@@ -124,7 +124,7 @@ describe("petrel reconcile", () => {
         assert.match(text, /evt_0 .*fetched/)
         assert.match(text, /evt_9 {2}not fetched: the command lists it, and prints no body/)
         assert.match(text, /2 events listed, 0 had come in, 2 had not/)
-        assert.match(some.err.join(), /some events could not be had/)
+        assert.match(some.err.join(), /some events could not be fetched/)
         const one = yield* petrel("echo evt_0")
         assert.strictEqual(one.code, 0)
         for (const [command, text] of [

@@ -186,7 +186,7 @@ const screen = (
       : []
   return [
     `dead letter ${id}: ${tenant}/${endpoint}`,
-    ...row("event", `${event} (${type}), ${eventSeq} of all events`),
+    ...row("event", `${event} (${type}), stored as ${eventSeq}`),
     ...row("reason", `${reason}: ${reasonTexts[reason]}`),
     ...row("dead since", localTime(deadAt, now)),
     ...row(

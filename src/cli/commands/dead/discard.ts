@@ -27,7 +27,7 @@ const leftLines = ({
   gone,
   waiting
 }: Pick<DiscardPlan, "gone" | "waiting">): ReadonlyArray<string> => [
-  ...(waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]),
+  ...(waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and still on the way`]),
   ...(gone === 0 ? [] : [`${countText(gone)} not there: ${goneText}`])
 ]
 

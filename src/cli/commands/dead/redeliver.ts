@@ -120,7 +120,11 @@ export const doneText = (done: Redelivered, others: number): string => {
     ...repeatLines(done),
     ...waitingLines(done),
     ...leftTexts(done),
-    ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
+    ...(others === 0
+      ? []
+      : [
+          `${countText(others)} ${others === 1 ? "was" : "were"} sent by another command at the same time`
+        ]),
     ...goneLines(done)
   ].join("\n")
 }

@@ -60,7 +60,7 @@ export const welcome = (options: {
       `Petrel takes events at ${nats} and keeps everything in ${data}. Ctrl-C stops it.`,
       `It may fill ${bytesText(store)} of the disk${events} (--store).`,
       token === undefined
-        ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
+        ? "Everybody on this machine may read and change all of it, secrets too, unless it is started with --token."
         : `It asks its clients for the token in ${token.file}.`,
       ...(console.login === undefined
         ? []

@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { endpointLabel } from "../../../domain/endpoint.ts"
+import type { RetriedDeliveries } from "../../../operations/retries/retry-waiting.ts"
 import { countText } from "../../../text/quantities.ts"
 import { byFlag, endpointArgument, isSet, timeFlag } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
@@ -11,6 +12,12 @@ import { counted } from "../delivery/delivery.ts"
 
 /** Imported on demand: other commands do not need the engine. */
 const operation = Effect.promise(() => import("../../../operations/retries/recover-endpoint.ts"))
+
+/** Returns what became of the deliveries that wait for an endpoint. One that is paused or suspended tries none. */
+const waitingText = (retried: RetriedDeliveries): string => {
+  const [held] = retried.skipped
+  return held === undefined ? counted(retried) : `its waiting deliveries stay (${held.why})`
+}
 
 export const recover = Command.make(
   "recover",
@@ -37,7 +44,7 @@ export const recover = Command.make(
       yield* checkRecovery(name)
       if (dryRun) {
         const plan = yield* previewRecovery(selection, by)
-        const text = `${label}: ${counted(plan.retried)}; ${planText(plan)}`
+        const text = `${label}: ${waitingText(plan.retried)}; ${planText(plan)}`
         return yield* report({ event: "planned", ...plan }, text)
       }
       const options = { retry: { by }, redelivery: { by, held: progress.held } }
@@ -49,7 +56,7 @@ export const recover = Command.make(
         (sent) =>
           `stopped after ${countText(sent.begun + sent.finished)} of ${countText(plan.redeliver)}: run the same command to send the rest`
       )
-      const text = `${label}: ${counted(done.retried)}; ${doneText(done, counts.before)}`
+      const text = `${label}: ${waitingText(done.retried)}; ${doneText(done, counts.before)}`
       yield* report({ event: "done", ...done }, text)
     }).pipe(Effect.provide(connected))
   })

@@ -171,7 +171,7 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
     ]
   },
   redirectsTo: {
-    rows: ({ redirectsTo }) => ifSet("redirects to", redirectsTo?.join(", ")),
+    rows: ({ redirectsTo }) => ifSet("redirect to", redirectsTo?.join(", ")),
     unset: "its own origin"
   },
   contact: { rows: ({ contact }) => ifSet("contact", contact), unset: "nobody" },

@@ -52,8 +52,8 @@ const answerLines = (report: TestReport): ReadonlyArray<string> => {
 
 const verdictTexts = {
   delivered: "The receiver took it.",
-  retry: "A delivery that is answered so would be tried again.",
-  fail: "A delivery that is answered so would not be tried again."
+  retry: "A delivery with this outcome would be tried again.",
+  fail: "A delivery with this outcome would not be tried again."
 } as const
 
 const adviceOf = ({ endpoint, error, status = 0, tenant }: TestReport): string => {

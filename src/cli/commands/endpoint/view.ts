@@ -93,7 +93,7 @@ const waitingText = ({ inFlight, waiting }: ActivityView): string => {
       : `${countText(schedules)} scheduled for a later retry`
   ].join(", ")
   const inMemory = (inFlight ?? 0) + (memory ?? 0)
-  return inMemory === 0 ? places : `${places}; those in flight and in line included`
+  return inMemory === 0 ? places : `${places}; those in flight or in line may be among them`
 }
 
 const lastHourText = (
@@ -253,6 +253,6 @@ export const secretLines = ({
     : [
         `  public key  ${publicKey}`,
         `  secret      ${secret}`,
-        "  The receiver verifies with the public key; the secret is nobody else's."
+        "  The receiver verifies with the public key. Give the secret to nobody."
       ]
 }

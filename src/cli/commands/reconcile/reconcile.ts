@@ -137,7 +137,7 @@ export const reconcile = Command.make(
       if (problem !== undefined) return yield* new Refused({ message: problem })
       if (left > 0)
         return yield* new Refused({
-          message: isDryRun ? "events are missing" : "some events could not be had"
+          message: isDryRun ? "events are missing" : "some events could not be fetched"
         })
     })
     return yield* work.pipe(Effect.scoped, Effect.provide(connected))

@@ -71,7 +71,7 @@ export const doneText = (
     ...(asked === 0
       ? []
       : [`${plural(asked, "event")} asked for: reconcile again later to see that they came`]),
-    ...(isDryRun || left === 0 ? [] : [`${plural(left, "event")} could not be had`]),
+    ...(isDryRun || left === 0 ? [] : [`${plural(left, "event")} could not be fetched`]),
     ...(isDryRun && missing > 0 ? ["nothing was fetched: run it without --dry-run"] : []),
     ...(tooOld === 0
       ? []

@@ -290,7 +290,7 @@ export const status = Command.make(
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
-    check: isSet("check", "End with exit code 1, and the reasons, if somebody must act")
+    check: isSet("check", "End with exit code 1, and the reasons, if a person must act")
   },
   Effect.fnUntraced(function* ({ check, watch }) {
     const { json } = yield* petrel

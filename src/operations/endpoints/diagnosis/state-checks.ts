@@ -98,8 +98,16 @@ const waitingCheck = (
       ? `more than ${countText(sum)} deliveries wait`
       : `${plural(sum, "delivery waits", "deliveries wait")}`
   const { maxInFlight, paused, rate, suspended } = endpoint
-  const isHeld = paused !== undefined || suspended !== undefined || (health.notBefore ?? 0) > now
-  const mayGo = answer !== undefined && !isHeld && health.circuit.state === "closed"
+  const { circuit, notBefore = 0 } = health
+  const isStopped = paused !== undefined || suspended !== undefined || circuit.state !== "closed"
+  if (sum > 0 && !isStopped && notBefore > now)
+    return {
+      name: "waiting",
+      result: "warning",
+      says: `${says} until ${zonedTime(notBefore, now)}, because the receiver asked for it (Retry-After)`,
+      advice: `Once its receiver is well, do not wait for that, try now (\`petrel endpoint retry-now ${nameOf(endpoint)} --ignore-retry-after\`).`
+    }
+  const mayGo = answer !== undefined && !isStopped && notBefore <= now
   const isFull = answer !== undefined && answer.inFlight >= maxInFlight
   if (backlog === 0 || !mayGo || (!isFull && rate === undefined))
     return { name: "waiting", result: "ok", says: sum === 0 ? "nothing waits" : says }

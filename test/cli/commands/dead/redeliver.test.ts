@@ -209,7 +209,7 @@ describe("petrel dead redeliver", () => {
         )
         assert.deepStrictEqual(again.out, [
           "nothing was discarded",
-          "1 left alone: sent again, and on the way still",
+          "1 left alone: sent again, and still on the way",
           "1 not there: discarded, or too old and no longer kept"
         ])
       })
@@ -262,7 +262,7 @@ describe("petrel dead discard", () => {
         const done = yield* discard("--all", "--yes", "--by", "ana")
         assert.deepStrictEqual(done.out, [
           "2 dead letters discarded",
-          "1 left alone: sent again, and on the way still"
+          "1 left alone: sent again, and still on the way"
         ])
         assert.deepStrictEqual(
           (yield* deadLetters).map(({ seq }) => seq),

@@ -161,7 +161,7 @@ describe("petrel delivery show", () => {
         assert.deepStrictEqual(reasonsFor(rounds), ["answer"])
         const text = (yield* show()).out.join("\n")
         assert.match(text, /\n {2}memory {3}sending in worker \S+, [\d.]+ m?s\n/)
-        assert.match(text, /waits +for the receiver's answer: it was begun [\d.]+ m?s ago/)
+        assert.match(text, /waits +for the receiver's answer: the attempt began [\d.]+ m?s ago/)
         answer()
         yield* told.count("delivered", 1)
         const after = parse(nth((yield* show("--json")).out, 0)).rounds

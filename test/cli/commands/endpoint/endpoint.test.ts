@@ -16,6 +16,21 @@ import { run } from "../../in-process.ts"
 const place = installations()
 
 describe("petrel endpoint", () => {
+  it.live("shows a space between the name of each setting and its value", () => {
+    const { flags, run: installed } = place()
+    const url = ["--url", "https://hook.example.com/in"]
+    const redirects = ["--redirects", "3", "--redirects-to", "https://eu.example.com"]
+    return installed(
+      Effect.gen(function* () {
+        yield* run("endpoint", "add", "acme/hook", ...url, ...redirects, ...flags)
+        const { out } = yield* run("endpoint", "show", "acme/hook", ...flags)
+        assert.match(out.join("\n"), /^ {2}redirect to +https:\/\/eu\.example\.com$/m)
+        for (const row of out.join("\n").split("\n").slice(1))
+          assert.match(row, /^ {2}.{11} \S/, row)
+      })
+    )
+  })
+
   it.live("is removed with what comes straight from events, which is said", () => {
     const { flags, run: installed } = place()
     const remove = (...args: ReadonlyArray<string>) =>

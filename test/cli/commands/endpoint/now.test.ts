@@ -11,7 +11,7 @@ describe("what goes on for an endpoint, for people", () => {
     assert.deepStrictEqual(rows(busy), {
       "in flight": "4; 12 in line",
       waiting:
-        "1,200 in the backlog, 20 in the queue, 3 scheduled for a later retry; those in flight and in line included",
+        "1,200 in the backlog, 20 in the queue, 3 scheduled for a later retry; those in flight or in line may be among them",
       "last hour": "1,204 attempts: 99.9% delivered, p50 12 ms, p95 1.5 s"
     })
     assert.deepStrictEqual(nowCells(activityView(busy)), [

@@ -75,6 +75,14 @@ describe("petrel endpoint recover", () => {
             "3 left alone: a newer dead letter of the same delivery is sent instead of each"
           )
           yield* facts.count("delivered", 6)
+
+          yield* run("endpoint", "pause", "acme/hook", ...place.flags)
+          yield* publish("a", "200")
+          for (const args of [since, [...since, "--dry-run"]])
+            assert.match(
+              (yield* recover(...args)).said,
+              /^acme\/hook: its waiting deliveries stay \(acme\/hook is paused: resume it/
+            )
         })
       )
     )

@@ -84,6 +84,20 @@ const check = (changes: Partial<Findings>, name: Check["name"]): Check => {
 }
 
 describe("the diagnosis of an endpoint", () => {
+  it("says until when a Retry-After holds what waits", () => {
+    const asked = {
+      health: { ...healthy("g"), notBefore: now + minute },
+      ...waiting({ backlog: 5 })
+    }
+    const { advice, result, says } = check(asked, "waiting")
+    assert.strictEqual(result, "warning")
+    assert.match(says, /^5 deliveries wait until .*, because the receiver asked for it/)
+    assert.match(advice ?? "", /retry-now acme\/hook --ignore-retry-after/)
+    assert.strictEqual(check({ ...asked, ...waiting({}) }, "waiting").says, "nothing waits")
+    const over = { ...asked, health: { ...healthy("g"), notBefore: now } }
+    assert.strictEqual(check(over, "waiting").result, "ok")
+  })
+
   it("that is well finds nothing, and advises nothing", () => {
     const checks = checksFor({})
     assert.deepStrictEqual(
@@ -257,7 +271,7 @@ describe("the diagnosis of an endpoint", () => {
     assert.strictEqual(adviceOf(checksFor(changes)).length, advised.length)
   })
 
-  it("says what rate lets deliveries go, but not where the receiver asked to wait", () => {
+  it("says what rate lets deliveries go, unless the receiver asked to wait", () => {
     const rate = { perSecond: 0.5, burst: 1 }
     const changes = { endpoint: { ...endpoint, rate }, ...waiting({ backlog: 500 }) }
     assert.deepStrictEqual(check(changes, "waiting"), {
@@ -268,7 +282,7 @@ describe("the diagnosis of an endpoint", () => {
         "If its receiver can take more, raise the rate (`petrel endpoint set acme/hook --rate`)."
     })
     const asked = { ...changes, health: { ...healthy("g"), notBefore: now + minute } }
-    assert.strictEqual(check(asked, "waiting").result, "ok")
+    assert.match(check(asked, "waiting").says, /because the receiver asked for it/)
   })
 
   it("counts what comes straight from events among what waits", () => {

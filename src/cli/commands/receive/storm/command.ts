@@ -57,7 +57,7 @@ const stormLines = (report: StormReport): ReadonlyArray<string> => {
     ...makeTable(["requests", "should be", "sent", "p50", "p99", "answers"]).lines(rows),
     "",
     `${plural(requests, "request")} in ${spanText(elapsedMs)}${isCutShort ? "; the time was over before all were sent" : ""}.`,
-    `${countText(taken)} of ${plural(events, "event")} were taken. Each must have had its effect once: their ids are ${ids}-0 to ${ids}-${events - 1}, and nothing may be seen of those with a word before that.`,
+    `${countText(taken)} of ${plural(events, "event")} were taken. Their ids are ${ids}-0 to ${ids}-${events - 1}: each must have had its effect once. Forged requests have a word before such an id and must have had no effect.`,
     ...(Object.keys(unanswered).length === 0 ? [] : [`No answer: ${countsText(unanswered)}.`]),
     ...(faults.length === 0
       ? ["Nothing was taken that should not be."]
