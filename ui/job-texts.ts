@@ -25,11 +25,20 @@ const counted = (n: number): string => n.toLocaleString("en")
 
 const number = (value: unknown): number => (typeof value === "number" ? value : 0)
 
+const ofOne: Readonly<Record<string, string>> = { were: "was", are: "is", have: "has" }
+
+/** Returns a number with what is said of so many, such as `1 was sent again`. */
+const withVerb = (n: number, text: string): string =>
+  `${counted(n)} ${n === 1 ? text.replace(/^\w+/, (verb) => ofOne[verb] ?? verb) : text}`
+
+const withNoun = (n: number, one: string, many: string): string =>
+  `${counted(n)} ${n === 1 ? one : many}`
+
 /** Returns the parts whose numbers are not 0. */
 const said = (
   ...parts: ReadonlyArray<readonly [n: unknown, text: string]>
 ): ReadonlyArray<string> =>
-  parts.flatMap(([n, text]) => (number(n) > 0 ? [`${counted(number(n))} ${text}`] : []))
+  parts.flatMap(([n, text]) => (number(n) > 0 ? [withVerb(number(n), text)] : []))
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -39,8 +48,19 @@ const leftIn = ({ skipped, skippedElsewhere }: Values): number =>
     number(skippedElsewhere)
   )
 
+/** Says which endpoints take nothing: why, of a single one. */
+const heldText = ({ skipped, skippedElsewhere }: Values): ReadonlyArray<string> => {
+  const held = Array.isArray(skipped) ? (skipped as ReadonlyArray<{ readonly why?: string }>) : []
+  const n = held.length + number(skippedElsewhere)
+  if (n === 0) return []
+  return [
+    (n === 1 && held[0]?.why) ||
+      withNoun(n, "endpoint takes nothing now", "endpoints take nothing now")
+  ]
+}
+
 const redeliveredText = (result: Values): ReadonlyArray<string> => [
-  `${counted(number(result.redelivered))} were sent again`,
+  withVerb(number(result.redelivered), "were sent again"),
   ...said(
     [result.mayRepeat, "of them may have been sent again before: the history no longer tells"],
     [result.before, "had been sent again before, by this or another redelivery"],
@@ -57,7 +77,8 @@ const retriedText = (result: Values): ReadonlyArray<string> => [
     [result.inFlight, "were being attempted"],
     [result.inBacklog, "are in a backlog, and go on when their endpoint takes them"],
     [result.left, "stayed as they were"]
-  )
+  ),
+  ...heldText(result)
 ]
 
 /** Returns what came of a job, once it is over. */
@@ -66,7 +87,7 @@ export const resultText = ({ kind, problem, result }: Job): string => {
   switch (kind) {
     case "replay":
       return [
-        `${counted(number(result.replayed))} were sent again`,
+        withVerb(number(result.replayed), "were sent again"),
         ...said(
           [result.before, "had been sent by this replay before"],
           [result.delivered, "had arrived"],
@@ -100,7 +121,7 @@ const counts = (of: Readonly<Record<string, number>>) =>
 export const replayPlanText = (plan: ReplayPlan): PlanText => ({
   sends: plan.replay,
   says: [
-    `${counted(plan.replay)} events would be sent`,
+    withNoun(plan.replay, "event would be sent", "events would be sent"),
     ...said(
       [plan.before, "were sent by this replay before"],
       [plan.delivered, "have arrived"],
@@ -114,18 +135,22 @@ export const replayPlanText = (plan: ReplayPlan): PlanText => ({
   ]
 })
 
-const waitingText = (plan: RetryPlan): ReadonlyArray<string> =>
-  said(
+const waitingText = (plan: RetryPlan): ReadonlyArray<string> => [
+  ...said(
     [plan.inFlight, "are being attempted"],
     [plan.inBacklog, "are in a backlog, and go on when their endpoint takes them"],
-    [plan.left, "would stay as they are"],
-    [plan.skipped.length + plan.skippedElsewhere, "endpoints take nothing now"]
-  )
+    [plan.left, "would stay as they are"]
+  ),
+  ...heldText({ ...plan })
+]
 
 /** Returns what a bulk retry would do. */
 export const retryPlanText = (plan: RetryPlan): PlanText => ({
   sends: plan.moved + plan.inBacklog,
-  says: [`${counted(plan.moved)} deliveries would be tried now`, ...waitingText(plan)].join("; "),
+  says: [
+    withNoun(plan.moved, "delivery would be tried now", "deliveries would be tried now"),
+    ...waitingText(plan)
+  ].join("; "),
   of: []
 })
 
@@ -144,7 +169,7 @@ export const leftText = (plan: RedeliveryPlan): ReadonlyArray<string> =>
 export const recoveryPlanText = (plan: RecoveryPlan): PlanText => ({
   sends: plan.redeliver + plan.retried.moved + plan.retried.inBacklog,
   says: [
-    `${counted(plan.redeliver)} dead letters would be sent again, and ${counted(plan.retried.moved)} deliveries that wait tried now`,
+    `${withNoun(plan.redeliver, "dead letter", "dead letters")} would be sent again, and ${withNoun(plan.retried.moved, "delivery that waits", "deliveries that wait")} tried now`,
     ...waitingText(plan.retried),
     ...leftText(plan)
   ].join("; "),

@@ -65,7 +65,7 @@ export const discordKind: ProviderKind<TimedSettings> = {
   title: "Discord",
   settings: [
     secretsSetting("the application's public key", (secret) =>
-      keyOf(secret) === undefined ? "must have a public key of 64 hexadecimal digits" : undefined
+      keyOf(secret) === undefined ? "must be a public key of 64 hexadecimal digits" : undefined
     ),
     toleranceSetting
   ],

@@ -53,7 +53,7 @@ export const sendgridKind: ProviderKind<TimedSettings> = {
   settings: [
     secretsSetting("the verification key of the signed event webhook", (secret) =>
       keyOf(secret) === undefined
-        ? "must have a public key in base64, as SendGrid shows it"
+        ? "must be a public key in base64, as SendGrid shows it"
         : undefined
     ),
     toleranceSetting

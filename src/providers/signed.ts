@@ -42,18 +42,19 @@ export const headerOf = (
 
 /** Refuses a signature of another form than the provider's. */
 export const malformedSignature = (name: string, form: string): Refusal =>
-  refuse("signature-malformed", `The header ${name} has another form than ${form}.`)
+  refuse("signature-malformed", `The header ${name} does not have the form ${form}.`)
 
 /** Refuses a time of another form than the provider's. */
 export const malformedTime = (name: string, form = "whole seconds since 1970"): Refusal =>
   refuse("timestamp-malformed", `The time in ${name} is not in ${form}.`)
 
-/** Refuses a signature that fits no secret. */
+/** Refuses a signature that matches no secret. */
 export const mismatch = (secrets: number, known = "secret"): Refusal => {
-  const fits = secrets === 1 ? `does not fit the ${known}` : `fits none of the ${secrets} ${known}s`
+  const matches =
+    secrets === 1 ? `does not match the ${known}` : `matches none of the ${secrets} ${known}s`
   return refuse(
     "signature-mismatch",
-    `The signature ${fits}: the ${known} belongs to another endpoint, or the body was changed on its way.`
+    `The signature ${matches}: the ${known} belongs to another endpoint, or the body was changed on its way.`
   )
 }
 
@@ -75,7 +76,7 @@ export const untimely = (
   if (at === undefined || toleranceMs === undefined) return undefined
   const off = nowMs - at
   if (Math.abs(off) <= toleranceMs) return undefined
-  const allowed = `where ${spanText(toleranceMs)} are allowed`
+  const allowed = `but only ${spanText(toleranceMs)} are allowed`
   return off > 0
     ? refuse(
         "timestamp-too-old",

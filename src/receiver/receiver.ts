@@ -49,21 +49,26 @@ export interface Receiver<Tx> {
    * The sender is answered after the commit.
    *
    * @param type such as `invoice.paid`, or with `*` for any text: `invoice.*`, `*`.
-   * @throws TypeError if the type has a work already.
+   * @throws TypeError if the type has a handler already.
    */
   readonly once: (type: string, work: Work<Tx>, options?: OnceOptions) => void
   /**
    * Stores events of a type, answers, and then works: with retries, and in order for each subject. Needs `start`.
    *
-   * @throws TypeError if the type has a work already, or the store remembers keys alone.
+   * @throws TypeError if the type has a handler already, or the store remembers keys alone.
    */
   readonly process: (type: string, work: Work<Tx>, options?: ProcessOptions) => void
-  /** Begins to work off what is stored. */
+  /** Starts to work on stored events. */
   readonly start: (options?: StartOptions) => void
-  /** Takes up nothing more, and waits for the work under way. */
+  /** Starts no more work, and waits for what is in progress. */
   readonly stop: () => Promise<void>
   /** Makes the store's tables, or those of a newer version. */
   readonly migrate: () => Promise<void>
+  /**
+   * Returns a handler for `createServer` of Node.
+   *
+   * @throws TypeError if there is no such source.
+   */
   readonly node: (source: string) => ReturnType<typeof nodeHandler>
   readonly express: (source: string) => ReturnType<typeof expressHandler>
   /** A plugin, whose body parsers are its own. */
@@ -74,7 +79,7 @@ export interface Receiver<Tx> {
   readonly quarantined: Kept
   /** Returns an event with its body, unless that was dropped. */
   readonly show: (id: string) => Promise<Entry | undefined>
-  /** Returns those of a provider's ids that never came: for a comparison with what the provider lists. */
+  /** Returns the ids of a sender's list that never came in. */
   readonly missing: (source: string, ids: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
   /** Returns figures of what came in the last `sinceMs`. (Default: an hour) */
   readonly stats: (selection?: {
@@ -96,7 +101,7 @@ const positive = (name: string, value: number | undefined, otherwise: number): n
 /**
  * Makes a receiver of webhooks, which takes each event once.
  *
- * @throws TypeError for a setting that cannot be.
+ * @throws TypeError for a setting that is not valid.
  */
 export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
   const { onAlert, onDead, onQuarantined, store } = settings

@@ -45,7 +45,7 @@ describe("A job", () => {
   it("says what came of it, of each kind, and nothing of what came of none", () => {
     assert.strictEqual(
       resultText(job({ result: { replayed: 1_200, delivered: 3, underWay: 0, gone: 1 } })),
-      "1,200 were sent again; 3 had arrived; 1 are not kept any more"
+      "1,200 were sent again; 3 had arrived; 1 is not kept any more"
     )
     assert.strictEqual(
       resultText(
@@ -65,6 +65,13 @@ describe("A job", () => {
         job({ kind: "recovery", result: { retried, redelivered: 5, before: 1, superseded: 2 } })
       ),
       "0 went on at once; 5 were sent again; 1 had been sent again before, by this or another redelivery; 2 were left out for newer dead letters of the same deliveries"
+    )
+    const held = { skipped: [{ endpoint: "hook", why: "acme/hook is paused" }] }
+    assert.strictEqual(
+      resultText(
+        job({ kind: "recovery", result: { retried: { ...retried, ...held }, redelivered: 1 } })
+      ),
+      "0 went on at once; acme/hook is paused; 1 was sent again"
     )
     assert.strictEqual(resultText(job({ state: "failed", problem: "it broke" })), "it broke")
   })
@@ -109,7 +116,7 @@ describe("A plan", () => {
     assert.strictEqual(recovery.sends, 6)
     assert.strictEqual(
       recovery.says,
-      "2 dead letters would be sent again, and 4 deliveries that wait tried now; 1 were sent again before; 3 would be left out for newer dead letters of the same deliveries"
+      "2 dead letters would be sent again, and 4 deliveries that wait tried now; 1 was sent again before; 3 would be left out for newer dead letters of the same deliveries"
     )
     assert.deepStrictEqual(recovery.of, [["attempts", 2]])
   })

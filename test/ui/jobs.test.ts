@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)("sending again in bulk, in a browser", () => {
           await portal.page.locator("#since").press("Tab")
           await portal.page.getByRole("button", { name: "What would be sent?" }).click()
           await portal.page
-            .getByText(/^3 dead letters would be sent again.*1 were sent again before/)
+            .getByText(/^3 dead letters would be sent again.*1 was sent again before/)
             .waitFor()
           await portal.page.getByText("curl -X POST").waitFor()
           await portal.page.getByRole("button", { name: "Start it" }).click()

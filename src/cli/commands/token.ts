@@ -93,6 +93,11 @@ const create = Command.make(
       return yield* refusal([
         `say what it may do with --scope: ${tenantScopes.join(", ")}, or all of these`
       ])
+    const unknown = chosen.find((name) => !(scopes as ReadonlyArray<string>).includes(name))
+    if (unknown !== undefined)
+      return yield* refusal([
+        `--scope "${unknown}" must be one of ${(operator ? scopes : tenantScopes).join(", ")}, or all`
+      ])
     const endAfter = (now: number) =>
       expires === undefined ? {} : { expiresAt: now + Duration.toMillis(expires) }
     const settings = readInput(NewToken, {

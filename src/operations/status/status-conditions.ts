@@ -203,7 +203,7 @@ const aboutUnroutable = ({ at, unroutable }: Survey): ReadonlyArray<Condition> =
     : [
         {
           code: "events-unroutable",
-          text: `${plural(unroutable.count, "event")} of the last hour, the last at ${zonedTime(unroutable.last.at, at)}, ${unroutable.count === 1 ? "goes" : "go"} to no endpoint (${plainText(unroutable.last.reason ?? "its subject is no event's")}), though the publisher got an acknowledgement: \`petrel history --kind unroutable\` names ${unroutable.count === 1 ? "it" : "them"}; correct the publisher`
+          text: `${plural(unroutable.count, "event")} of the last hour ${unroutable.count === 1 ? "goes" : "go"} to no endpoint, the last at ${zonedTime(unroutable.last.at, at)} (${plainText(unroutable.last.reason ?? "its subject is no event's")}), though the publisher got an acknowledgement: \`petrel history --kind unroutable\` names ${unroutable.count === 1 ? "it" : "them"}; correct the publisher`
         }
       ]
 
