@@ -45,7 +45,7 @@ const checkSame = async (run: Run, { quoted }: TableName, row: OutboxRow) => {
   )
   if (rows.length === 0)
     throw new Error(
-      `the id ${JSON.stringify(row.id)} of ${row.tenant} is taken by another event: an id is one event's for good`
+      `the id ${JSON.stringify(row.id)} of ${row.tenant} is taken by another event: choose another id`
     )
 }
 

@@ -41,7 +41,8 @@ describe.skipIf(!hasBrowser)(
           const attempts = attemptsFrom(Date.now() - 21 * 5 * minute)
           const round = {
             ...{ round: "0", begun: null, attempts, lastAttempt: 22, state: "open", repeats: 0 },
-            ...{ waits: { until: attempts.at(-1)?.nextAttemptAt, by: "nak" }, holds: [] }
+            ...{ waits: { until: attempts.at(-1)?.nextAttemptAt, by: "nak" } },
+            holds: [] as ReadonlyArray<object>
           }
           const delivery = {
             ...{ delivery: "acme.one.billing", tenant: "acme", endpoint: "billing" },
@@ -59,6 +60,18 @@ describe.skipIf(!hasBrowser)(
           // The circuit says when a probe is followed by another one.
           assert.strictEqual(await page.getByText("Next attempt 5 min later.").count(), 20)
           assert.strictEqual(await page.getByText("the receiver's Retry-After").count(), 2)
+          assert.strictEqual(await page.getByRole("cell", { name: "not known" }).count(), 0)
+
+          // How long its circuit stays open depends on its receiver.
+          const until = new Date(Date.now() + 20 * minute).toISOString()
+          const hold = { by: "circuit", says: "for its circuit", until, freedBy: "2 probes" }
+          delivery.rounds = [{ ...round, holds: [hold] }]
+          await page.reload()
+          await page.getByRole("cell", { name: "not known" }).first().waitFor()
+          await page
+            .getByRole("cell", { name: /^in 2[01] min$/ })
+            .first()
+            .waitFor()
           assert.deepStrictEqual(wrong, [])
         })
       })

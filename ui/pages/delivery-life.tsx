@@ -168,6 +168,9 @@ const AttemptStep = ({
 /** Waits that are shown of those to come. */
 const mostShown = 6
 
+/** What ends at a time that is known. What ends with something else may last. */
+const timed = new Set<string>(["time", "retry-after", "answer", "outcome"])
+
 /** What comes if it keeps failing. */
 const Coming = ({
   deadline,
@@ -184,7 +187,10 @@ const Coming = ({
   const probes = probesIn(round.attempts)
   const made = round.lastAttempt - probes
   const coming = policy.waits.filter(({ attempt }) => attempt > made + 1)
-  const from = due === undefined ? Date.now() : Math.max(Date.now(), Date.parse(due))
+  const { holds = [] } = round
+  const known = [due, ...holds.map(({ until }) => until)].filter((at) => at !== undefined)
+  const from = Math.max(Date.now(), ...known.map((at) => Date.parse(at)))
+  const mayLast = holds.some(({ by }) => !timed.has(by))
   let [earliest, latest] = [from, from]
   const rows = coming.slice(0, mostShown).map((wait) => {
     earliest += spanMs(wait.least)
@@ -221,6 +227,8 @@ const Coming = ({
                 <td class="n">
                   {row.latest > end ? (
                     "may not come"
+                  ) : mayLast ? (
+                    "not known"
                   ) : (
                     <Ago at={new Date(row.latest).toISOString()} />
                   )}
