@@ -321,7 +321,8 @@ export const isTyping = ({ altKey, ctrlKey, metaKey, target }: KeyboardEvent): b
   altKey ||
   ctrlKey ||
   metaKey ||
-  (target instanceof Element && target.closest("input, select, textarea") !== null)
+  (target instanceof Element &&
+    target.closest("input:not([type=checkbox]), select, textarea") !== null)
 
 export const deliveryPage = (tenant: string, delivery: string): string =>
   address(["deliveries", tenant, delivery])

@@ -33,6 +33,11 @@ describe.skipIf(!hasBrowser)("the quarantine, in a browser", () => {
         const opened = await openPage(started, console.url)
         await logIn(opened, console.url, path)
         await opened.page.goto(`${console.url}/ui/quarantine?tenant=acme`)
+        // A key that types nothing in a box is one of the page.
+        const box = opened.page.getByRole("checkbox").first()
+        await box.focus()
+        await opened.page.keyboard.press("?")
+        await opened.page.getByRole("dialog").getByRole("button", { name: "Close" }).click()
         await opened.page.getByRole("button", { name: "Discard these 2" }).click()
         await opened.page.getByRole("dialog").getByText("Discard these 2 for good?").waitFor()
         return opened
