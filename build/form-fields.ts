@@ -39,7 +39,6 @@ const partsOf = ({ properties = {} }: Schema, usual: (name: string) => string | 
       name,
       text: resolved(part).description ?? "",
       ...withUsual(usual(name)),
-      removal: "null",
       kind: kindOf(part)
     })
   )
@@ -132,7 +131,7 @@ const defaultsIn: Readonly<Record<string, (name: string) => string | undefined>>
 }
 
 /** A setting as its table has it, or what else may be asked for of an endpoint. */
-type Entry = Input & Partial<Pick<Field, "removal" | "initial">>
+type Entry = Input & Pick<Field, "initial"> & { readonly removal?: Field["removal"] | "null" }
 
 /** Settings have more to say than a schema: how they are taken back, and whether they are secrets. */
 const settingFields = (
@@ -147,7 +146,7 @@ const settingFields = (
       name,
       text,
       ...withUsual(usual),
-      removal,
+      ...(removal === "null" ? {} : { removal }),
       ...(removal === "never" && initial !== undefined ? { initial } : {}),
       ...(isSecret === true ? { isSecret } : {}),
       kind: kindOf(schema, defaultsIn[name])
@@ -169,7 +168,7 @@ const bodyFields = (
     const said = schema.description ?? resolved(schema).description ?? ""
     // The document has one sentence for both.
     const [, text = said, without] = /^(.*?) \(Default: (.*)\)$/s.exec(said) ?? []
-    return { name, text, ...withUsual(without), removal: "null", kind: kindOf(schema, usual) }
+    return { name, text, ...withUsual(without), kind: kindOf(schema, usual) }
   })
 }
 

@@ -26,8 +26,8 @@ export interface Field {
   readonly text: string
   /** What holds without it, in words. */
   readonly usual?: string
-  /** How a change takes it back. */
-  readonly removal: "never" | "null" | "empty" | "null by name" | "null by part"
+  /** How a change takes it back. (Default: by null) */
+  readonly removal?: "never" | "empty" | "null by name" | "null by part"
   /** What it is set to where nothing takes it back. */
   readonly initial?: unknown
   readonly isSecret?: true
@@ -183,7 +183,7 @@ const entryChanges = (before: unknown, after: unknown): Values => {
 
 /** What takes a setting back. */
 const takenBack = ({ initial, kind, removal }: Field): unknown => {
-  if (removal === "null") return null
+  if (removal === undefined) return null
   if (removal === "never") return initial ?? ""
   return kind.is === "switch" ? false : {}
 }

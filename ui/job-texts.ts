@@ -25,20 +25,11 @@ const counted = (n: number): string => n.toLocaleString("en")
 
 const number = (value: unknown): number => (typeof value === "number" ? value : 0)
 
-const ofOne: Readonly<Record<string, string>> = { were: "was", are: "is", have: "has" }
-
-/** Returns a number with what is said of so many, such as `1 was sent again`. */
-const withVerb = (n: number, text: string): string =>
-  `${counted(n)} ${n === 1 ? text.replace(/^\w+/, (verb) => ofOne[verb] ?? verb) : text}`
-
-const withNoun = (n: number, one: string, many: string): string =>
-  `${counted(n)} ${n === 1 ? one : many}`
-
 /** Returns the parts whose numbers are not 0. */
 const said = (
   ...parts: ReadonlyArray<readonly [n: unknown, text: string]>
 ): ReadonlyArray<string> =>
-  parts.flatMap(([n, text]) => (number(n) > 0 ? [withVerb(number(n), text)] : []))
+  parts.flatMap(([n, text]) => (number(n) > 0 ? [`${counted(number(n))} ${text}`] : []))
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -53,30 +44,27 @@ const heldText = ({ skipped, skippedElsewhere }: Values): ReadonlyArray<string> 
   const held = Array.isArray(skipped) ? (skipped as ReadonlyArray<{ readonly why?: string }>) : []
   const n = held.length + number(skippedElsewhere)
   if (n === 0) return []
-  return [
-    (n === 1 && held[0]?.why) ||
-      withNoun(n, "endpoint takes nothing now", "endpoints take nothing now")
-  ]
+  return [(n === 1 && held[0]?.why) || `endpoints that take nothing now: ${counted(n)}`]
 }
 
 const redeliveredText = (result: Values): ReadonlyArray<string> => [
-  withVerb(number(result.redelivered), "were sent again"),
+  `${counted(number(result.redelivered))} sent again`,
   ...said(
-    [result.mayRepeat, "of them may have been sent again before: the history no longer tells"],
-    [result.before, "had been sent again before, by this or another redelivery"],
-    [result.deliveredLate, "had arrived after all"],
-    [result.superseded, "were left out for newer dead letters of the same deliveries"],
-    [result.gone, "are not kept any more"],
-    [leftIn(result), "are for endpoints that take nothing now"]
+    [result.mayRepeat, "of them perhaps sent again before: the history does not reach back"],
+    [result.before, "sent again before, by this or another redelivery"],
+    [result.deliveredLate, "delivered after all"],
+    [result.superseded, "left out for newer dead letters of the same deliveries"],
+    [result.gone, "not kept any more"],
+    [leftIn(result), "for endpoints that take nothing now"]
   )
 ]
 
 const retriedText = (result: Values): ReadonlyArray<string> => [
-  `${counted(number(result.moved))} went on at once`,
+  `${counted(number(result.moved))} tried at once`,
   ...said(
-    [result.inFlight, "were being attempted"],
-    [result.inBacklog, "are in a backlog, and go on when their endpoint takes them"],
-    [result.left, "stayed as they were"]
+    [result.inFlight, "being attempted"],
+    [result.inBacklog, "in a backlog, sent when their endpoint takes them"],
+    [result.left, "left as before"]
   ),
   ...heldText(result)
 ]
@@ -87,13 +75,13 @@ export const resultText = ({ kind, problem, result }: Job): string => {
   switch (kind) {
     case "replay":
       return [
-        withVerb(number(result.replayed), "were sent again"),
+        `${counted(number(result.replayed))} sent again`,
         ...said(
-          [result.before, "had been sent by this replay before"],
-          [result.delivered, "had arrived"],
-          [result.underWay, "were on their way already"],
-          [result.unrouted, "were not routed yet"],
-          [result.gone, "are not kept any more"]
+          [result.before, "sent by this replay before"],
+          [result.delivered, "delivered already"],
+          [result.underWay, "on the way already"],
+          [result.unrouted, "not routed yet"],
+          [result.gone, "not kept any more"]
         )
       ].join("; ")
     case "retry":
@@ -121,12 +109,12 @@ const counts = (of: Readonly<Record<string, number>>) =>
 export const replayPlanText = (plan: ReplayPlan): PlanText => ({
   sends: plan.replay,
   says: [
-    withNoun(plan.replay, "event would be sent", "events would be sent"),
+    `${counted(plan.replay)} to be sent`,
     ...said(
-      [plan.before, "were sent by this replay before"],
-      [plan.delivered, "have arrived"],
-      [plan.underWay, "are on their way already"],
-      [plan.unrouted, "are not routed yet"]
+      [plan.before, "sent by this replay before"],
+      [plan.delivered, "delivered already"],
+      [plan.underWay, "on the way already"],
+      [plan.unrouted, "not routed yet"]
     )
   ].join("; "),
   of: [
@@ -137,9 +125,9 @@ export const replayPlanText = (plan: ReplayPlan): PlanText => ({
 
 const waitingText = (plan: RetryPlan): ReadonlyArray<string> => [
   ...said(
-    [plan.inFlight, "are being attempted"],
-    [plan.inBacklog, "are in a backlog, and go on when their endpoint takes them"],
-    [plan.left, "would stay as they are"]
+    [plan.inFlight, "being attempted"],
+    [plan.inBacklog, "in a backlog, sent when their endpoint takes them"],
+    [plan.left, "to be left as before"]
   ),
   ...heldText({ ...plan })
 ]
@@ -147,29 +135,27 @@ const waitingText = (plan: RetryPlan): ReadonlyArray<string> => [
 /** Returns what a bulk retry would do. */
 export const retryPlanText = (plan: RetryPlan): PlanText => ({
   sends: plan.moved + plan.inBacklog,
-  says: [
-    withNoun(plan.moved, "delivery would be tried now", "deliveries would be tried now"),
-    ...waitingText(plan)
-  ].join("; "),
+  says: [`${counted(plan.moved)} to be tried now`, ...waitingText(plan)].join("; "),
   of: []
 })
 
 /** Returns what is left alone of dead letters. */
 export const leftText = (plan: RedeliveryPlan): ReadonlyArray<string> =>
   said(
-    [plan.mayRepeat, "may have been sent again before: the history no longer tells"],
-    [plan.before, "were sent again before"],
-    [plan.deliveredLate, "arrived after all"],
-    [plan.superseded, "would be left out for newer dead letters of the same deliveries"],
-    [plan.gone, "are not kept any more"],
-    [leftIn({ ...plan }), "are for endpoints that take nothing now"]
+    [plan.mayRepeat, "of them perhaps sent again before: the history does not reach back"],
+    [plan.before, "sent again before"],
+    [plan.deliveredLate, "delivered after all"],
+    [plan.superseded, "left out for newer dead letters of the same deliveries"],
+    [plan.gone, "not kept any more"],
+    [leftIn({ ...plan }), "for endpoints that take nothing now"]
   )
 
 /** Returns what a recovery would do. */
 export const recoveryPlanText = (plan: RecoveryPlan): PlanText => ({
   sends: plan.redeliver + plan.retried.moved + plan.retried.inBacklog,
   says: [
-    `${withNoun(plan.redeliver, "dead letter", "dead letters")} would be sent again, and ${withNoun(plan.retried.moved, "delivery that waits", "deliveries that wait")} tried now`,
+    `of the dead letters ${counted(plan.redeliver)} to be sent again`,
+    `of what waits ${counted(plan.retried.moved)} to be tried now`,
     ...waitingText(plan.retried),
     ...leftText(plan)
   ].join("; "),

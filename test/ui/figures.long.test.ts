@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)("the figures of a console, in a browser", () => {
           "start/recovery?tenant=acme&endpoint=billing&since=2026-01-01T00:00:00Z",
           async () => {
             await page.getByRole("button", { name: "What would be sent?" }).click()
-            await page.getByText("would be sent again").waitFor()
+            await page.getByText("to be sent again").waitFor()
           }
         )
         assert.deepStrictEqual(problems, [])

@@ -45,7 +45,7 @@ describe("A job", () => {
   it("says what came of it, of each kind, and nothing of what came of none", () => {
     assert.strictEqual(
       resultText(job({ result: { replayed: 1_200, delivered: 3, underWay: 0, gone: 1 } })),
-      "1,200 were sent again; 3 had arrived; 1 is not kept any more"
+      "1,200 sent again; 3 delivered already; 1 not kept any more"
     )
     assert.strictEqual(
       resultText(
@@ -54,24 +54,24 @@ describe("A job", () => {
           result: { redelivered: 2, skipped: [{ count: 4 }], skippedElsewhere: 1 }
         })
       ),
-      "2 were sent again; 5 are for endpoints that take nothing now"
+      "2 sent again; 5 for endpoints that take nothing now"
     )
     assert.strictEqual(
       resultText(job({ kind: "retry", result: { ...retried, moved: 7, left: 2 } })),
-      "7 went on at once; 2 stayed as they were"
+      "7 tried at once; 2 left as before"
     )
     assert.strictEqual(
       resultText(
         job({ kind: "recovery", result: { retried, redelivered: 5, before: 1, superseded: 2 } })
       ),
-      "0 went on at once; 5 were sent again; 1 had been sent again before, by this or another redelivery; 2 were left out for newer dead letters of the same deliveries"
+      "0 tried at once; 5 sent again; 1 sent again before, by this or another redelivery; 2 left out for newer dead letters of the same deliveries"
     )
     const held = { skipped: [{ endpoint: "hook", why: "acme/hook is paused" }] }
     assert.strictEqual(
       resultText(
         job({ kind: "recovery", result: { retried: { ...retried, ...held }, redelivered: 1 } })
       ),
-      "0 went on at once; acme/hook is paused; 1 was sent again"
+      "0 tried at once; acme/hook is paused; 1 sent again"
     )
     assert.strictEqual(resultText(job({ state: "failed", problem: "it broke" })), "it broke")
   })
@@ -99,7 +99,7 @@ describe("A plan", () => {
     }
     assert.deepStrictEqual(replayPlanText(replay), {
       sends: 5,
-      says: "5 events would be sent; 2 were sent by this replay before",
+      says: "5 to be sent; 2 sent by this replay before",
       of: [
         ["a.c", 3],
         ["a.b", 1],
@@ -116,7 +116,7 @@ describe("A plan", () => {
     assert.strictEqual(recovery.sends, 6)
     assert.strictEqual(
       recovery.says,
-      "2 dead letters would be sent again, and 4 deliveries that wait tried now; 1 was sent again before; 3 would be left out for newer dead letters of the same deliveries"
+      "of the dead letters 2 to be sent again; of what waits 4 to be tried now; 1 sent again before; 3 left out for newer dead letters of the same deliveries"
     )
     assert.deepStrictEqual(recovery.of, [["attempts", 2]])
   })

@@ -53,12 +53,12 @@ describe.skipIf(!hasBrowser)("sending again in bulk, in a browser", () => {
           await page.locator("#since").press("Tab")
           await page.getByText(/petrel endpoint recover acme\/billing --since 2/).waitFor()
           await plan.click()
-          await page.getByText(/^4 dead letters would be sent again/).waitFor()
+          await page.getByText(/^of the dead letters 4 to be sent again/).waitFor()
           assert.strictEqual(hook.requests.length, before)
           wrong.push(...(await faults(page, ["light"])))
           await page.getByRole("button", { name: "Start it" }).click()
           await page.getByText("4 of 4 are done").waitFor()
-          await page.getByText("0 went on at once; 4 were sent again").waitFor()
+          await page.getByText("0 tried at once; 4 sent again").waitFor()
 
           // What is over is not asked for again.
           const asked: Array<string> = []
@@ -82,12 +82,12 @@ describe.skipIf(!hasBrowser)("sending again in bulk, in a browser", () => {
           await page.getByLabel("only missing").check()
           await page.getByText("petrel replay --to acme/billing --only-missing").waitFor()
           await plan.click()
-          await page.getByText("0 events would be sent; 4 have arrived").waitFor()
+          await page.getByText("0 to be sent; 4 delivered already").waitFor()
           assert.isTrue(await page.getByRole("button", { name: "Start it" }).isDisabled())
           // With other conditions it is to be asked for anew.
           await page.getByLabel("only missing").uncheck()
           await plan.click()
-          await page.getByText("4 events would be sent").waitFor()
+          await page.getByText("4 to be sent").waitFor()
           await page.getByText("paid", { exact: true }).waitFor()
 
           // The owner of one endpoint recovers what is theirs.
@@ -106,11 +106,11 @@ describe.skipIf(!hasBrowser)("sending again in bulk, in a browser", () => {
           await portal.page.locator("#since").press("Tab")
           await portal.page.getByRole("button", { name: "What would be sent?" }).click()
           await portal.page
-            .getByText(/^3 dead letters would be sent again.*1 was sent again before/)
+            .getByText(/^of the dead letters 3 to be sent again.*1 sent again before/)
             .waitFor()
           await portal.page.getByText("curl -X POST").waitFor()
           await portal.page.getByRole("button", { name: "Start it" }).click()
-          await portal.page.getByText("3 were sent again").waitFor()
+          await portal.page.getByText("3 sent again").waitFor()
           assert.deepStrictEqual([...wrong, ...portal.wrong], [])
         })
         yield* facts.count("delivered", 8)

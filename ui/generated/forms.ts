@@ -60,7 +60,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "id",
           "text": "Of the event's id. (Default: webhook-id)",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -68,7 +67,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "type",
           "text": "Of the event's type. (Default: webhook-event-type)",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -76,7 +74,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "timestamp",
           "text": "Of the attempt's time, s since the epoch. (Default: webhook-timestamp)",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -128,7 +125,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "format",
     "text": "`slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts.",
     "usual": "the event's bytes",
-    "removal": "null",
     "kind": {
       "is": "choice",
       "options": [
@@ -140,7 +136,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "rate",
     "text": "Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`.",
     "usual": "no limit",
-    "removal": "null",
     "kind": {
       "is": "any"
     }
@@ -157,7 +152,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "failures",
           "text": "Transient failures in a row that open it.",
           "usual": "5",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -168,7 +162,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "rate",
           "text": "The share of failures that opens it, or `none`.",
           "usual": "{\"percent\":50,\"of\":20,\"over\":\"1 minute\"}",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -177,7 +170,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "coolDown",
           "text": "",
           "usual": "30 seconds",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -187,7 +179,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "maxCoolDown",
           "text": "",
           "usual": "15 minutes",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -197,7 +188,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "successes",
           "text": "Probes in a row that have to succeed to close it.",
           "usual": "2",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -208,7 +198,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "onOpen",
           "text": "What happens to deliveries while it is open.",
           "usual": "backlog",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -221,7 +210,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "giveUpAfter",
           "text": "",
           "usual": "5 days",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -231,7 +219,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "permanentFailures",
           "text": "Permanent failures in a row at which it is given up.",
           "usual": "100",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -242,7 +229,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "onGiveUp",
           "text": "What happens to an endpoint that is given up.",
           "usual": "disable",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -255,7 +241,6 @@ export const endpointFields: ReadonlyArray<Field> = [
           "name": "onGone",
           "text": "What happens to an endpoint that answers 410.",
           "usual": "disable",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -271,7 +256,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "timeout",
     "text": "Time-out of an attempt, including redirects, such as \"30 seconds\".",
     "usual": "the policy's, else 30 seconds",
-    "removal": "null",
     "kind": {
       "is": "text",
       "example": "30 seconds"
@@ -281,7 +265,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "connectTimeout",
     "text": "Time limit of name look-up, TCP and TLS, such as \"5 seconds\".",
     "usual": "the policy's, else 10 seconds",
-    "removal": "null",
     "kind": {
       "is": "text",
       "example": "30 seconds"
@@ -303,7 +286,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "redirectsTo",
     "text": "Other origins that redirects may lead to, such as https://eu.example.com.",
     "usual": "none",
-    "removal": "null",
     "kind": {
       "is": "list"
     }
@@ -330,7 +312,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "contact",
     "text": "Whom to notify of problems. Alerts about the endpoint carry it.",
     "usual": "nobody",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -339,7 +320,6 @@ export const endpointFields: ReadonlyArray<Field> = [
     "name": "description",
     "text": "What the endpoint is for: 1 to 500 characters on one line.",
     "usual": "none",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -364,7 +344,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "successWarnPercent",
           "text": "A warning if fewer deliveries than this succeed, percent.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -372,7 +351,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "successCriticalPercent",
           "text": "A critical alert if fewer deliveries than this succeed, percent.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -380,7 +358,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "retriesPercent",
           "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -388,7 +365,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "permanentPercent",
           "text": "A warning if more final answers than this are permanent failures, percent.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -396,7 +372,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "attemptsPerDelivery",
           "text": "A warning if successful deliveries take more attempts than this on average.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -404,7 +379,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "medianTime",
           "text": "A warning if half of the deliveries take longer than this from the event to success.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -412,7 +386,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "p99Time",
           "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -420,7 +393,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "deadLetters",
           "text": "A warning at this many dead letters of one endpoint within the window.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -428,7 +400,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "tenantDeadLetters",
           "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -436,7 +407,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "sourcesRefusing",
           "text": "A warning at this many sources of a tenant that refuse every request.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -444,7 +414,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "quarantined",
           "text": "A warning at this many requests of a tenant in quarantine.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -452,7 +421,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "providerLost",
           "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -460,7 +428,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "failuresInRow",
           "text": "A warning at this many failed attempts in a row while the circuit is closed.",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -468,7 +435,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "circuitOpened",
           "text": "Whether an open circuit is an alert.",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -480,7 +446,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "endpointDisabled",
           "text": "Whether a disabled endpoint is an alert.",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -492,7 +457,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "endpointSuspended",
           "text": "Whether a suspended endpoint is an alert.",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -504,7 +468,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "statusInARow",
           "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -516,7 +479,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "window",
           "text": "The time over which all values are counted.",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -525,7 +487,6 @@ export const endpointFields: ReadonlyArray<Field> = [
         {
           "name": "samples",
           "text": "With fewer deliveries than this, shares and times are not judged.",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -562,7 +523,6 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
     "name": "hostCap",
     "text": "Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000.",
     "usual": "no limit",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 1,
@@ -573,7 +533,6 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
     "name": "maxTimeout",
     "text": "Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as \"15 minutes\". A longer one that is stored is cut to it.",
     "usual": "the system's, else 5 minutes",
-    "removal": "null",
     "kind": {
       "is": "text",
       "example": "30 seconds"
@@ -583,7 +542,6 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
     "name": "maxEndpoints",
     "text": "How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own.",
     "usual": "1,000",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 0,
@@ -594,7 +552,6 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
     "name": "maxTokens",
     "text": "How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own.",
     "usual": "1,000",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 0,
@@ -616,7 +573,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "provider",
     "text": "Who sends: stripe, github, standard and others.",
-    "removal": "null",
     "kind": {
       "is": "choice",
       "options": [
@@ -646,7 +602,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "secrets",
     "text": "What the provider signs with, or its public keys. Needed, but for paypal.",
-    "removal": "null",
     "kind": {
       "is": "list"
     },
@@ -655,7 +610,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "tolerance",
     "text": "How far the signed time may be off; the default depends on the provider.",
-    "removal": "null",
     "kind": {
       "is": "text",
       "example": "30 seconds"
@@ -664,7 +618,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "publicUrl",
     "text": "The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -672,7 +625,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "webhookId",
     "text": "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -680,7 +632,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "verifyToken",
     "text": "What the provider repeats when the webhook is set up. Only for meta.",
-    "removal": "null",
     "kind": {
       "is": "text"
     },
@@ -689,7 +640,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "scheme",
     "text": "How a sender of the provider `hmac` signs.",
-    "removal": "null",
     "kind": {
       "is": "entries"
     }
@@ -697,7 +647,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "rate",
     "text": "Requests that each gateway takes; others are refused for now, and the provider sends them again.",
-    "removal": "null",
     "kind": {
       "is": "any"
     }
@@ -705,7 +654,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "apiKey",
     "text": "Credentials for the provider's API, which is asked for events that never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun.",
-    "removal": "null",
     "kind": {
       "is": "text"
     },
@@ -714,7 +662,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "apiUrl",
     "text": "Where the provider's API is, if it is not the provider's own.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -722,7 +669,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "reconcile",
     "text": "How often gateways ask the provider's API for events that never came in, and fetch them.",
-    "removal": "null",
     "kind": {
       "is": "text",
       "example": "30 seconds"
@@ -731,7 +677,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "reconcileTypes",
     "text": "Patterns of the provider's types that are compared, such as `invoice.*`.",
-    "removal": "null",
     "kind": {
       "is": "list"
     }
@@ -739,7 +684,6 @@ export const sourceFields: ReadonlyArray<Field> = [
   {
     "name": "alertAbove",
     "text": "How many events may be missing before `provider-lost` is recorded in the history.",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 0,
@@ -752,7 +696,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
   {
     "name": "alerts",
     "text": "Thresholds of the tenant, `off`, or null.",
-    "removal": "null",
     "kind": {
       "is": "parts",
       "parts": [
@@ -760,7 +703,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "successWarnPercent",
           "text": "A warning if fewer deliveries than this succeed, percent.",
           "usual": "99",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -769,7 +711,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "successCriticalPercent",
           "text": "A critical alert if fewer deliveries than this succeed, percent.",
           "usual": "95",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -778,7 +719,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "retriesPercent",
           "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -787,7 +727,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "permanentPercent",
           "text": "A warning if more final answers than this are permanent failures, percent.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -796,7 +735,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "attemptsPerDelivery",
           "text": "A warning if successful deliveries take more attempts than this on average.",
           "usual": "2",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -805,7 +743,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "medianTime",
           "text": "A warning if half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -814,7 +751,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "p99Time",
           "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -823,7 +759,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "deadLetters",
           "text": "A warning at this many dead letters of one endpoint within the window.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -832,7 +767,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "tenantDeadLetters",
           "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -841,7 +775,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "sourcesRefusing",
           "text": "A warning at this many sources of a tenant that refuse every request.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -850,7 +783,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "quarantined",
           "text": "A warning at this many requests of a tenant in quarantine.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -859,7 +791,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "providerLost",
           "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -868,7 +799,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "failuresInRow",
           "text": "A warning at this many failed attempts in a row while the circuit is closed.",
           "usual": "20",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -877,7 +807,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "circuitOpened",
           "text": "Whether an open circuit is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -890,7 +819,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "endpointDisabled",
           "text": "Whether a disabled endpoint is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -903,7 +831,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "endpointSuspended",
           "text": "Whether a suspended endpoint is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -916,7 +843,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "statusInARow",
           "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -929,7 +855,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "window",
           "text": "The time over which all values are counted.",
           "usual": "10 minutes",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -939,7 +864,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           "name": "samples",
           "text": "With fewer deliveries than this, shares and times are not judged.",
           "usual": "20",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -949,7 +873,6 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         {
           "name": "contact",
           "text": "Who is named in alerts about endpoints that have no contact of their own.",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -964,7 +887,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
   {
     "name": "alerts",
     "text": "Thresholds of the system, or null.",
-    "removal": "null",
     "kind": {
       "is": "parts",
       "parts": [
@@ -972,7 +894,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "successWarnPercent",
           "text": "A warning if fewer deliveries than this succeed, percent.",
           "usual": "99",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -981,7 +902,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "successCriticalPercent",
           "text": "A critical alert if fewer deliveries than this succeed, percent.",
           "usual": "95",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -990,7 +910,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "retriesPercent",
           "text": "A warning if the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -999,7 +918,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "permanentPercent",
           "text": "A warning if more final answers than this are permanent failures, percent.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1008,7 +926,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "attemptsPerDelivery",
           "text": "A warning if successful deliveries take more attempts than this on average.",
           "usual": "2",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1017,7 +934,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "medianTime",
           "text": "A warning if half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1026,7 +942,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "p99Time",
           "text": "A warning if 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1035,7 +950,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "deadLetters",
           "text": "A warning at this many dead letters of one endpoint within the window.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1044,7 +958,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "tenantDeadLetters",
           "text": "A warning at this many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1053,7 +966,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "sourcesRefusing",
           "text": "A warning at this many sources of a tenant that refuse every request.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1062,7 +974,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "quarantined",
           "text": "A warning at this many requests of a tenant in quarantine.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1071,7 +982,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "providerLost",
           "text": "A warning at this many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1080,7 +990,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "failuresInRow",
           "text": "A warning at this many failed attempts in a row while the circuit is closed.",
           "usual": "20",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1089,7 +998,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "circuitOpened",
           "text": "Whether an open circuit is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1102,7 +1010,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "endpointDisabled",
           "text": "Whether a disabled endpoint is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1115,7 +1022,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "endpointSuspended",
           "text": "Whether a suspended endpoint is an alert.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1128,7 +1034,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "statusInARow",
           "text": "Whether it is an alert if an endpoint answers with one status as many times in a row as `alert` of its retry policy says for that status.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1141,7 +1046,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "window",
           "text": "The time over which all values are counted.",
           "usual": "10 minutes",
-          "removal": "null",
           "kind": {
             "is": "text",
             "example": "30 seconds"
@@ -1151,7 +1055,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "samples",
           "text": "With fewer deliveries than this, shares and times are not judged.",
           "usual": "20",
-          "removal": "null",
           "kind": {
             "is": "number",
             "least": 1,
@@ -1162,7 +1065,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "unroutedTime",
           "text": "A critical alert if an event waits longer than this to be routed.",
           "usual": "5 minutes",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1171,7 +1073,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "waitingGrowth",
           "text": "A warning if this many more deliveries wait than at the start of the window.",
           "usual": "1000",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1180,7 +1081,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "circuitsOpen",
           "text": "A critical alert at this many circuits that are open at the same time.",
           "usual": "10",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1189,7 +1089,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "systemDeadLetters",
           "text": "A critical alert at this many dead letters of all tenants, each within its window.",
           "usual": "1000",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1198,7 +1097,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "outboxTime",
           "text": "A critical alert if rows of an outbox wait longer than this to be published.",
           "usual": "1 minute",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1207,7 +1105,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "outboxSetAside",
           "text": "A warning at this many rows of all outboxes that are set aside.",
           "usual": "1",
-          "removal": "null",
           "kind": {
             "is": "any"
           }
@@ -1216,7 +1113,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "deliveriesMissing",
           "text": "Whether it is an alert that an audit finds something missing.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1229,7 +1125,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "diskFailed",
           "text": "Whether it is an alert that the broker stores nothing more in a stream.",
           "usual": "on",
-          "removal": "null",
           "kind": {
             "is": "choice",
             "options": [
@@ -1241,7 +1136,6 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         {
           "name": "systemAlertsTo",
           "text": "The tenant whose operational endpoints get the alerts about the system. (Default: none)",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -1255,7 +1149,6 @@ export const tokenFields: ReadonlyArray<Field> = [
   {
     "name": "scopes",
     "text": "What it may do: endpoints:read, endpoints:write, secrets:read, events:publish, deliveries:read, payloads:read, dead:read, dead:write, replay:write, tokens:write, operator.",
-    "removal": "null",
     "kind": {
       "is": "choices",
       "options": [
@@ -1276,7 +1169,6 @@ export const tokenFields: ReadonlyArray<Field> = [
   {
     "name": "name",
     "text": "What it is for.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1285,7 +1177,6 @@ export const tokenFields: ReadonlyArray<Field> = [
     "name": "rate",
     "text": "Requests per second.",
     "usual": "as the token it is made with, else 1,000",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 1,
@@ -1296,7 +1187,6 @@ export const tokenFields: ReadonlyArray<Field> = [
     "name": "expiresAt",
     "text": "When it expires.",
     "usual": "with the token it is made with, else never",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1308,7 +1198,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
     "name": "endpoint",
     "text": "The endpoint that it is about.",
     "usual": "all of the tenant's",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1317,7 +1206,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
     "name": "lastsMs",
     "text": "How long link and session last, ms, a minute to a day.",
     "usual": "an hour",
-    "removal": "null",
     "kind": {
       "is": "number",
       "least": 60000,
@@ -1327,7 +1215,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
   {
     "name": "name",
     "text": "A name for people, such as who gets the link.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1336,7 +1223,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
     "name": "readOnly",
     "text": "Its pages show, and change nothing.",
     "usual": "false",
-    "removal": "null",
     "kind": {
       "is": "switch"
     }
@@ -1344,14 +1230,12 @@ export const portalLinkFields: ReadonlyArray<Field> = [
   {
     "name": "brand",
     "text": "What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL.",
-    "removal": "null",
     "kind": {
       "is": "parts",
       "parts": [
         {
           "name": "name",
           "text": "What stands in place of Petrel's name.",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -1359,7 +1243,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
         {
           "name": "colour",
           "text": "Of links and buttons: `#0b63ce`.",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -1367,7 +1250,6 @@ export const portalLinkFields: ReadonlyArray<Field> = [
         {
           "name": "logo",
           "text": "A data URL of an image.",
-          "removal": "null",
           "kind": {
             "is": "text"
           }
@@ -1381,7 +1263,6 @@ export const redeliveryFields: ReadonlyArray<Field> = [
   {
     "name": "reason",
     "text": "Only those that ended for this reason.",
-    "removal": "null",
     "kind": {
       "is": "choice",
       "options": [
@@ -1405,7 +1286,6 @@ export const replayFields: ReadonlyArray<Field> = [
   {
     "name": "event",
     "text": "Only the event of this id.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1413,7 +1293,6 @@ export const replayFields: ReadonlyArray<Field> = [
   {
     "name": "since",
     "text": "Events stored then or later.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1422,7 +1301,6 @@ export const replayFields: ReadonlyArray<Field> = [
     "name": "until",
     "text": "Events stored then or earlier.",
     "usual": "now",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1430,7 +1308,6 @@ export const replayFields: ReadonlyArray<Field> = [
   {
     "name": "skipped",
     "text": "Only events that were skipped because it was disabled.",
-    "removal": "null",
     "kind": {
       "is": "switch"
     }
@@ -1438,7 +1315,6 @@ export const replayFields: ReadonlyArray<Field> = [
   {
     "name": "onlyMissing",
     "text": "Leave out events that it has taken or that are on their way there.",
-    "removal": "null",
     "kind": {
       "is": "switch"
     }
@@ -1447,7 +1323,6 @@ export const replayFields: ReadonlyArray<Field> = [
     "name": "id",
     "text": "A name: the same name continues it.",
     "usual": "made from the other fields",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1456,7 +1331,6 @@ export const replayFields: ReadonlyArray<Field> = [
     "name": "types",
     "text": "NATS wildcards, of which one must match.",
     "usual": "what the endpoint wants",
-    "removal": "null",
     "kind": {
       "is": "list"
     }
@@ -1467,7 +1341,6 @@ export const recoveryFields: ReadonlyArray<Field> = [
   {
     "name": "since",
     "text": "Failed then or later.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1476,7 +1349,6 @@ export const recoveryFields: ReadonlyArray<Field> = [
     "name": "until",
     "text": "Failed then or earlier.",
     "usual": "now",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1487,7 +1359,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "types",
     "text": "NATS wildcards, of which one must match the event's type.",
-    "removal": "null",
     "kind": {
       "is": "list"
     }
@@ -1495,7 +1366,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "status",
     "text": "Only those with this last status, or its class: 503, 5xx.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1503,7 +1373,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "error",
     "text": "Only those whose last attempt failed with an error of this class.",
-    "removal": "null",
     "kind": {
       "is": "choice",
       "options": [
@@ -1526,7 +1395,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "since",
     "text": "Attempted last then or later.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1534,7 +1402,6 @@ export const retryFields: ReadonlyArray<Field> = [
   {
     "name": "until",
     "text": "Attempted last then or earlier.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1543,7 +1410,6 @@ export const retryFields: ReadonlyArray<Field> = [
     "name": "ignoreRetryAfter",
     "text": "Do not wait for the end of the receiver's Retry-After.",
     "usual": "false",
-    "removal": "null",
     "kind": {
       "is": "switch"
     }
@@ -1554,7 +1420,6 @@ export const auditFields: ReadonlyArray<Field> = [
   {
     "name": "tenant",
     "text": "Only those of this tenant.",
-    "removal": "null",
     "kind": {
       "is": "text"
     }
@@ -1562,7 +1427,6 @@ export const auditFields: ReadonlyArray<Field> = [
   {
     "name": "since",
     "text": "Stored then or later.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
@@ -1570,7 +1434,6 @@ export const auditFields: ReadonlyArray<Field> = [
   {
     "name": "until",
     "text": "Stored then or earlier.",
-    "removal": "null",
     "kind": {
       "is": "time"
     }
