@@ -23,6 +23,10 @@ export const GatewayReport = Schema.Struct({
   underWay: Schema.Int.annotateKey({ description: "Requests under way." }),
   refusing: Schema.Array(RefusingSource).annotateKey({
     description: "Sources that refuse every request."
+  }),
+  isSilent: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "True if the broker did not acknowledge what it last tried to store. (Default: false)"
   })
 })
 export type GatewayReport = typeof GatewayReport.Type

@@ -4,6 +4,7 @@ import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { readGatewayReports } from "../../src/cluster/gateway-reports.ts"
 import { defaultBounds } from "../../src/intake/gateway/admission.ts"
 import {
   discard,
@@ -465,10 +466,13 @@ describe("a gateway whose broker does not answer", () => {
     Effect.gen(function* () {
       yield* stripeSource()
       const { port, problems } = yield* startGateway({
-        bounds: { ...defaultBounds, silentMs: 500 }
+        bounds: { ...defaultBounds, silentMs: 500 },
+        reportMs: 100
       })
+      const isSilent = Effect.map(readGatewayReports, ([one]) => one?.isSilent ?? false)
       const post = (id: string) => postTo(port, path, stripeWebhook(stripeEvent(id)))
       assert.strictEqual((yield* post("evt_1")).status, 200)
+      assert.isFalse(yield* isSilent)
       server.pause()
       const first = yield* post("evt_2")
       assert.deepStrictEqual([first.status, first.headers["retry-after"]], [503, "2"])
@@ -478,9 +482,11 @@ describe("a gateway whose broker does not answer", () => {
       })
       assert.isTrue(others.every(({ status }) => status === 503))
       server.resume()
+      yield* eventually(isSilent, (silent) => silent)
       const back = yield* eventually(post("evt_2"), ({ status }) => status === 200)
       assert.strictEqual(back.status, 200)
       assert.deepStrictEqual(problems(), [])
+      yield* eventually(isSilent, (silent) => !silent)
     })
   )
 })

@@ -29,7 +29,7 @@ const lastWordsMs = 1_000
  * broker does not take is said the next time.
  */
 const reportGateway = Effect.fnUntraced(function* (
-  admission: Pick<Admission, "underWay">,
+  admission: Pick<Admission, "underWay" | "isSilent">,
   refusals: { readonly refusing: () => ReadonlyArray<RefusingSource> },
   everyMs: number
 ) {
@@ -37,9 +37,10 @@ const reportGateway = Effect.fnUntraced(function* (
   const say = Effect.suspend(() => {
     const at = timers.wallMs()
     const refusing = refusals.refusing()
-    const { underWay } = admission
+    const { isSilent, underWay } = admission
     return writeGatewayReport({
-      ...{ v: 1, gateway, host: hostname(), startedAt, at, underWay, refusing }
+      ...{ v: 1, gateway, host: hostname(), startedAt, at, underWay, refusing },
+      ...(isSilent ? { isSilent } : {})
     })
   }).pipe(
     Effect.catch((error) => Effect.logDebug("the state of the gateway was not stored", error))

@@ -89,11 +89,25 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
   }
 }
 
-/** Says that providers post to nobody. */
-export const gatewayNotices = ({ incoming }: Survey): ReadonlyArray<Condition> => {
-  const count = incoming?.unserved ?? 0
-  return count === 0
+/** Names the gateways that cannot store what comes. */
+const silentGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
+  const silent = (incoming?.gateways ?? []).filter(({ isSilent = false }) => isSilent)
+  const hosts = [...new Set(silent.map(({ host }) => host))].slice(0, maxNamedHosts)
+  return silent.length === 0
     ? []
+    : [
+        {
+          code: "gateway-silent",
+          text: `the broker did not acknowledge what ${plural(silent.length, "gateway")} (on ${plainText(hosts.join(", "))}) last tried to store, so providers were told to send it again: if this lasts, look at the log there; it tries again with the next request`
+        }
+      ]
+}
+
+/** Says that providers post to nobody, or to gateways that store nothing. */
+export const gatewayNotices = (survey: Survey): ReadonlyArray<Condition> => {
+  const count = survey.incoming?.unserved ?? 0
+  return count === 0
+    ? silentGateways(survey)
     : [
         {
           code: "no-gateway",
