@@ -108,6 +108,11 @@ describe.concurrent("a stream that somebody removed", () => {
           yield* worker({ id: "second" })
           yield* publishMany(20, "invoice.sent")
           yield* hook.received(40)
+          if (stream === names.configuration) {
+            // The history still has all that was in it.
+            const { judgement } = yield* audit({})
+            assert.deepStrictEqual(judgement.problems.list, [])
+          }
         }),
       unusual
     )

@@ -9,6 +9,13 @@ import type { Version } from "./configuration-versions.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 
+/** What is copied from a history that has dropped nothing is complete, whenever it is copied. */
+const isHistoryWhole = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
+  return state.first_seq <= 1
+})
+
 /**
  * Reads all changes of endpoints, from the copy of their facts that does not expire. Must run before
  * any plan is checked.
@@ -19,14 +26,22 @@ export const readConfiguration = Effect.fnUntraced(function* (
 ) {
   const { names, streamInfo } = yield* Broker
   const stream = names.configuration
-  const { state } = yield* streamInfo(`look at ${stream}`, stream)
+  const { config, state } = yield* streamInfo(`look at ${stream}`, stream)
   const problems: Array<AuditProblem> = []
-  const removed = state.first_seq - 1 + (state.num_deleted ?? 0)
+  // Init begins a stream that it makes again far above the sequences of the former one.
+  const { first_seq: beginning = 1 } = config
+  const removed = state.first_seq - Math.max(1, beginning) + (state.num_deleted ?? 0)
   if (state.messages > 0 && removed > 0)
     problems.push({
       kind: "configuration-gap",
       stream,
       says: `${removed} of the changes of endpoints are not in ${stream} any more: somebody removed them`
+    })
+  if (beginning > 1 && !(yield* isHistoryWhole))
+    problems.push({
+      kind: "configuration-gap",
+      stream,
+      says: `${stream} was removed and made again: changes of endpoints that the history had dropped by then are not in it`
     })
   const kind = "endpoint-changed"
   yield* readThrough(
