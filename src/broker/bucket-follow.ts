@@ -5,6 +5,11 @@ import { type ReadMessage, readStream } from "./scan.ts"
 
 /** Pause before a bucket is read again after a failure. */
 const pause = "250 millis"
+/**
+ * After this time a bucket whose leader answers and whose values do not come is called refused, ms: the
+ * broker drops requests for messages that it does not permit. Longer than a request waits for an answer.
+ */
+const unreadAfterMs = 10_000
 
 /** What is made of the entries of a bucket, in their order. */
 export interface FollowedEntries {
@@ -65,7 +70,14 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
         table.hear(message.subject.slice(prefix.length), text)
         reached = Math.max(reached, message.seq)
       }
-      yield* Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message)))
+      const unread = Effect.andThen(
+        Effect.sleep(unreadAfterMs),
+        Effect.sync(() => shown?.(false))
+      )
+      const read = Stream.runForEach(readStream(range), (message) =>
+        Effect.sync(() => hear(message))
+      )
+      yield* Effect.raceFirst(read, Effect.andThen(unread, Effect.never))
       table.complete?.()
       current = table
       shown?.(true)
