@@ -6,10 +6,11 @@ import { type ReadMessage, readStream } from "./scan.ts"
 /** Pause before a bucket is read again after a failure. */
 const pause = "250 millis"
 /**
- * After this time a bucket whose leader answers and whose values do not come is called refused, ms: the
- * broker drops requests for messages that it does not permit. Longer than a request waits for an answer.
+ * After this time without a value a bucket whose leader answers is called refused, and read again, ms:
+ * the broker drops requests for messages that it does not permit. Longer than a request waits for an
+ * answer.
  */
-const unreadAfterMs = 10_000
+const silentAfterMs = 10_000
 
 /** What is made of the entries of a bucket, in their order. */
 export interface FollowedEntries {
@@ -65,19 +66,29 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       const table = make()
       let reached = yield* lastSeq
       const from = reached + 1
+      let heard = 0
       const hear = (message: ReadMessage) => {
+        heard++
         const text = isGone(message) ? undefined : message.string()
         table.hear(message.subject.slice(prefix.length), text)
         reached = Math.max(reached, message.seq)
       }
-      const unread = Effect.andThen(
-        Effect.sleep(unreadAfterMs),
-        Effect.sync(() => shown?.(false))
+      const read = Effect.as(
+        Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message))),
+        true
       )
-      const read = Stream.runForEach(readStream(range), (message) =>
-        Effect.sync(() => hear(message))
-      )
-      yield* Effect.raceFirst(read, Effect.andThen(unread, Effect.never))
+      const untilSilent = Effect.gen(function* () {
+        let before = -1
+        while (before !== heard) {
+          before = heard
+          yield* Effect.sleep(silentAfterMs)
+        }
+        return false
+      })
+      if (!(yield* Effect.raceFirst(read, untilSilent))) {
+        shown?.(false)
+        return
+      }
       table.complete?.()
       current = table
       shown?.(true)

@@ -54,8 +54,9 @@ const exists = (path: string): Promise<boolean> =>
 
 const removeOld = async (present: string): Promise<void> => {
   for (const name of await readdir(home)) {
-    const { mtimeMs } = await stat(join(home, name))
-    if (name !== present && Date.now() - mtimeMs > kept)
+    // Another run renames what it makes.
+    const found = await stat(join(home, name)).catch(() => undefined)
+    if (name !== present && found !== undefined && Date.now() - found.mtimeMs > kept)
       await rm(join(home, name), { recursive: true, force: true })
   }
 }

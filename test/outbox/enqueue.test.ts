@@ -168,7 +168,7 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
         const other = inTransaction(url, (tx) => enqueue(tx, { ...one, body: "other" }))
         assert.strictEqual(
           await refusal(other),
-          'the id "inv_1" of acme is taken by another event: an id is one event\'s for good'
+          'the id "inv_1" of acme is taken by another event: choose another id'
         )
       })
 

@@ -71,14 +71,14 @@ const aboutHistory = (survey: Survey): ReadonlyArray<Condition> => {
   const limit = reachedLimit(survey, name)
   if (oldestAt === null || (limit === undefined && !isUsed(its, full))) return []
   const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
-  const raise =
-    limit === undefined
-      ? "`petrel init --history-bytes`"
-      : `the limit on its messages (max_msgs, ${countText(limit)}), which was set with another tool`
+  const text = `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing older can be audited`
   return [
     {
       code: "history-full",
-      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing older can be audited; raise ${raise}`
+      text:
+        limit === undefined
+          ? `${text}; raise \`petrel init --history-bytes\``
+          : `${text}; raise the limit on its messages (max_msgs, ${countText(limit)}), which was set with another tool`
     }
   ]
 }
