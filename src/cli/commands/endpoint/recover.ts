@@ -13,10 +13,10 @@ import { counted } from "../delivery/delivery.ts"
 /** Imported on demand: other commands do not need the engine. */
 const operation = Effect.promise(() => import("../../../operations/retries/recover-endpoint.ts"))
 
-/** Returns what became of the deliveries that wait for an endpoint. One that is paused or suspended tries none. */
+/** Returns what became of the deliveries that wait, if any: one that is paused or suspended tries none. */
 const waitingText = (retried: RetriedDeliveries): string => {
   const [held] = retried.skipped
-  return held === undefined ? counted(retried) : `its waiting deliveries stay (${held.why})`
+  return held === undefined ? counted(retried) : `no waiting delivery is tried (${held.why})`
 }
 
 export const recover = Command.make(

@@ -81,7 +81,7 @@ describe("petrel endpoint recover", () => {
           for (const args of [since, [...since, "--dry-run"]])
             assert.match(
               (yield* recover(...args)).said,
-              /^acme\/hook: its waiting deliveries stay \(acme\/hook is paused: resume it/
+              /^acme\/hook: no waiting delivery is tried \(acme\/hook is paused: resume it/
             )
         })
       )
