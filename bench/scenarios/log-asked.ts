@@ -107,9 +107,10 @@ const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
   const since = new Date().toISOString()
   const audits = await idOf("/v1/audits", { tenant })
   // It reads all events and facts, and would take a core while the console is asked.
-  let state = "running"
-  while (state !== "done")
+  let state = "waiting"
+  while (state === "waiting" || state === "running")
     ({ state } = Schema.decodeUnknownSync(Job)(await call("GET", `/v1/audits/${audits}`)))
+  if (state !== "done") throw new Error(`the audit has ended as ${state}`)
   return {
     tenant,
     event,

@@ -28,7 +28,7 @@ export const bearerIn = (authorization: string | undefined): string =>
 
 /**
  * Returns the name of a console's cookie. Browsers take one with `__Host-` only over TLS, for this
- * very host and path; elsewhere the port tells consoles of one machine apart, since cookies do not.
+ * very host and path; without it the port tells consoles of one machine apart, since cookies do not.
  *
  * @param host the header Host of a request.
  */

@@ -71,7 +71,7 @@ export const sessionRoutes = (isSecure: boolean) =>
       })
       const open = Effect.gen(function* () {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
-        // A page elsewhere must not log its visitors in as somebody else.
+        // A page of another site must not log its visitors in as someone else.
         if ((headers["sec-fetch-site"] ?? "same-origin") !== "same-origin")
           return refused(
             ...([403, "forbidden", "The token does not allow this"] as const),

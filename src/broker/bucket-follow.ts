@@ -39,6 +39,16 @@ interface FollowOptions {
 /** Headers that only delete markers have. */
 const marks = ["KV-Operation", "Nats-Marker-Reason"]
 
+/** Ends once a count has not changed for a while. */
+const untilSilent = Effect.fnUntraced(function* (count: () => number) {
+  let before = -1
+  while (before !== count()) {
+    before = count()
+    yield* Effect.sleep(silentAfterMs)
+  }
+  return "silent" as const
+})
+
 /**
  * Follows a bucket until the scope closes. Whenever it is read anew, after a reconnect or when the
  * watch is behind the leader, a new table takes the place of the former one once it is complete.
@@ -73,22 +83,14 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
         table.hear(message.subject.slice(prefix.length), text)
         reached = Math.max(reached, message.seq)
       }
-      const read = Effect.as(
-        Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message))),
-        true
+      const read = Stream.runForEach(readStream(range), (message) =>
+        Effect.sync(() => hear(message))
       )
-      const untilSilent = Effect.gen(function* () {
-        let before = -1
-        while (before !== heard) {
-          before = heard
-          yield* Effect.sleep(silentAfterMs)
-        }
-        return false
-      })
-      if (!(yield* Effect.raceFirst(read, untilSilent))) {
-        shown?.(false)
-        return
-      }
+      const ended = yield* Effect.raceFirst(
+        Effect.as(read, "read" as const),
+        untilSilent(() => heard)
+      )
+      if (ended === "silent") return shown?.(false)
       table.complete?.()
       current = table
       shown?.(true)

@@ -89,7 +89,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   yield* checkServer(connection)
   const jsm = yield* Effect.promise(() =>
-    // The client's own check fails for users who lack permission for account information but have
+    // The client's own check fails for users without permission for account information but have
     // all permissions that they need.
     jetstreamManager(connection, { timeout: 10_000, checkAPI: false })
   )

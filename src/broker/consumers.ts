@@ -19,10 +19,8 @@ export type WantedConsumer = Partial<ConsumerConfig> & { readonly durable_name: 
  */
 const maxAckPending = 65_536
 
-/** With any of these a consumer hands out less, later or without bodies, is removed, or has fewer copies. */
-const withoutLimits = {
-  max_deliver: -1,
-  num_replicas: 0,
+/** Fields that stay unset: with any of them a consumer hands out less, later or only headers, or is removed. */
+export const unset = {
   headers_only: false,
   max_batch: 0,
   max_bytes: 0,
@@ -30,6 +28,9 @@ const withoutLimits = {
   inactive_threshold: 0,
   backoff: []
 } satisfies Partial<ConsumerConfig>
+
+/** Copies as its stream has, and no limit. */
+const withoutLimits = { ...unset, max_deliver: -1, num_replicas: 0 } as const
 
 /** The consumer of the event stream that all routers share. @param ackWait ms */
 export const routerConsumer = (names: Names, ackWait: number): WantedConsumer => ({

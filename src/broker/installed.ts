@@ -221,7 +221,7 @@ export const findPartitions = Effect.map(readInstallation, ({ begun, missing, pa
 const olderFormatKey = "format"
 
 /**
- * Fails where an installation holds data of a version that noted no format, or noted it elsewhere.
+ * Fails where an installation holds data of a version that noted no format, or noted it in another place.
  * Where the bucket of workers is empty or gone, nothing contradicts this version. Nor does what workers
  * that run have stored there since somebody removed the record: versions that noted no format made no
  * bucket of jobs.

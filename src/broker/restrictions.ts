@@ -1,6 +1,6 @@
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
 import type { Names } from "../domain/names.ts"
-import type { WantedConsumer } from "./consumers.ts"
+import { unset, type WantedConsumer } from "./consumers.ts"
 import type { LayoutRecord } from "./installed.ts"
 import { tenantsWithoutSource } from "./tenant-streams.ts"
 import type { WantedStream } from "./topology.ts"
@@ -81,15 +81,7 @@ export const restrictionsOfStream = (
   ]
 }
 
-/** Fields of a consumer that Petrel leaves unset, and by which it hands out less, or only headers. */
-const withholding = [
-  "headers_only",
-  "max_batch",
-  "max_bytes",
-  "max_expires",
-  "inactive_threshold",
-  "backoff"
-] as const
+const unsetFields = Object.keys(unset) as ReadonlyArray<keyof typeof unset>
 
 /**
  * Returns the fields of a consumer that somebody has changed with another tool, and by which it hands
@@ -113,7 +105,7 @@ export const restrictionsOfConsumer = (
     ...(max_ack_pending > 0 && max_ack_pending < (wanted.max_ack_pending ?? 0)
       ? ["max_ack_pending"]
       : []),
-    ...withholding.filter((field) => isSet(config[field])),
+    ...unsetFields.filter((field) => isSet(config[field])),
     ...(needsRemaking(config) ? ["priority_policy"] : [])
   ]
 }

@@ -74,7 +74,7 @@ export const waitingBytes = ({
  * Returns what queues may take, and what backlogs may: half of {@link waitingBytes} each. What fills
  * one of them leaves the other alone.
  */
-export const waitingRooms = (
+export const waitingSpace = (
   shares: Shares
 ): { readonly queues: number | undefined; readonly backlogs: number | undefined } => {
   const bytes = waitingBytes(shares)
@@ -199,7 +199,7 @@ export const boundAfterResize = (
 }
 
 /** Reads what queues and backlogs may take, from the limits of the other streams. */
-export const readWaitingRooms = Effect.gen(function* () {
+export const readWaitingSpace = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const bound = (name: string) =>
     Effect.map(streamInfo(`look at stream ${name}`, name), ({ config }) => config.max_bytes)
@@ -212,5 +212,5 @@ export const readWaitingRooms = Effect.gen(function* () {
     ],
     { concurrency: 4 }
   )
-  return waitingRooms({ eventBytes, historyBytes, deadBytes, intakeBytes })
+  return waitingSpace({ eventBytes, historyBytes, deadBytes, intakeBytes })
 })

@@ -88,6 +88,7 @@ class ClientWire implements Wire {
           refusals++
           if (isPermitted) this.#onPermission(subject, false)
           isPermitted = false
+          timers.cancel(later)
           later = timers.after(resubscribeAfterMs, openAgain)
           later.unref()
         }

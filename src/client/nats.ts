@@ -32,7 +32,7 @@ export interface NatsPlace {
 /** Bytes that the broker passes on, where the connection does not know. */
 const usualMaxPayload = 1024 * 1024
 /** Bytes of a message that are not its body. */
-const roomForHeaders = 4_096
+const headerBytes = 4_096
 
 const encoder = new TextEncoder()
 
@@ -62,7 +62,7 @@ const checkSize = ({ id: operation }: Request, bytes: number, most = bytes): voi
 
 /** Sends requests over NATS, to the service that consoles offer. */
 export const overNats = ({ connection, headers: make, root = "petrel" }: NatsPlace): Transport => ({
-  maxBodyBytes: () => (connection.info?.max_payload ?? usualMaxPayload) - roomForHeaders,
+  maxBodyBytes: () => (connection.info?.max_payload ?? usualMaxPayload) - headerBytes,
   sender: (request) => {
     const subject = subjectOf(root, request)
     const payload = payloadOf(request)

@@ -177,7 +177,7 @@ export const readInput = <A>(
   )
 
 /**
- * Returns the problems in an input that did not decode elsewhere, such as a request's body. Values
+ * Returns the problems in an input that another schema did not decode, such as a request's body. Values
  * are shown where the issue keeps its input (`reportInput`).
  */
 export const inputProblems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>

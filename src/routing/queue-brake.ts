@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { readWaitingRooms, resumeBelowShare } from "../broker/storage-limits.ts"
+import { readWaitingSpace, resumeBelowShare } from "../broker/storage-limits.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 
 /** Size of a stored delivery besides its body: headers and subject, bytes. */
@@ -57,7 +57,7 @@ export const makeQueueBrake = Effect.fnUntraced(function* (
   const look = Effect.gen(function* () {
     // A delivery may be stored while the streams are read, and its event end: it counts here.
     const before = inFlightBytes()
-    const { queues: most } = yield* readWaitingRooms
+    const { queues: most } = yield* readWaitingSpace
     if (most === undefined) return withoutBound
     const held = yield* Effect.forEach(
       queues,

@@ -28,7 +28,7 @@ import {
 /** Requests that are answered at the same time; one tenant has half of them where it is alone. */
 const maxAtOnce = 256
 /** Bytes of an answer that its headers may take, of what the broker passes on. */
-const roomForHeaders = 4_096
+const headerBytes = 4_096
 /** Headers of an answer of the API that are told; others are about HTTP. */
 const toldHeaders = ["content-type", "etag", "idempotency-replayed", "location", "retry-after"]
 
@@ -83,7 +83,7 @@ const titleIn = (body: Uint8Array): string | undefined => {
 const serviceAnswer = async (response: Response, most: number): Promise<ServiceAnswer> => {
   const { headers, status } = response
   const body = new Uint8Array(await response.arrayBuffer())
-  if (body.length > most - roomForHeaders)
+  if (body.length > most - headerBytes)
     return problemAnswer({
       status: 413,
       name: "too-large",

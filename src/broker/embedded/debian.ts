@@ -172,7 +172,7 @@ const obtainFrom = Effect.fnUntraced(function* (
 })
 
 /**
- * Debian's package from sid, which has no dependencies that older releases lack. It comes from a
+ * Debian's package from sid, which has no dependencies that older releases do not have. It comes from a
  * mirror that this machine uses, and apt checks its signature by Debian's own keys, whatever keys the
  * machine's source names. Sources list, state and cache are temporary: nothing is installed, apt's own
  * files do not change, and root is not needed.

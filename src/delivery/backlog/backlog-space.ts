@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readWaitingRooms } from "../../broker/storage-limits.ts"
+import { readWaitingSpace } from "../../broker/storage-limits.ts"
 import { StreamSpace } from "../retry/stream-space.ts"
 
 /**
@@ -33,7 +33,7 @@ export const makeBacklogSpace = Effect.fnUntraced(function* (
   const space = yield* StreamSpace.make({
     what: "backlogs",
     partitions,
-    maxBytes: Effect.map(readWaitingRooms, ({ backlogs }) => backlogs),
+    maxBytes: Effect.map(readWaitingSpace, ({ backlogs }) => backlogs),
     streamOf: names.backlog,
     subjectsOf: names.subjects.backlogOf
   })

@@ -1,6 +1,6 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { ageLimitMs } from "../../broker/kept-since.ts"
-import { waitingRooms } from "../../broker/storage-limits.ts"
+import { waitingSpace } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import type { Filled, StreamSpace } from "../../domain/installation.ts"
 import type { Names } from "../../domain/names.ts"
@@ -72,7 +72,7 @@ export const surveySpace = (
   const events = spaceOf(names.events, streams.get(names.events)?.info)
   const own = streams.get(names.ownEvents)
   const history = spaceOf(names.history, streams.get(names.history)?.info)
-  const limits = waitingRooms({
+  const limits = waitingSpace({
     eventBytes: events.space.limitBytes ?? -1,
     historyBytes: history.space.limitBytes ?? -1,
     deadBytes: others.deadBytes ?? -1,

@@ -2,7 +2,7 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
-import { readWaitingRooms } from "../../broker/storage-limits.ts"
+import { readWaitingSpace } from "../../broker/storage-limits.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
 import { TenantSpace } from "./stream-space.ts"
 
@@ -131,7 +131,7 @@ export class QueueSpace {
   }
 
   get #read() {
-    return Effect.map(readWaitingRooms, ({ queues }) => {
+    return Effect.map(readWaitingSpace, ({ queues }) => {
       this.#maxBytes = queues === undefined ? undefined : queues * forWaiting
       this.#resize()
     })

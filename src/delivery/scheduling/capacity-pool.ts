@@ -48,7 +48,7 @@ export class CapacityPool implements CapacityShares {
   }
 
   /** True where bodies use less than half of the capacity: then every tenant may have more. */
-  get isRoomy(): boolean {
+  get isAmple(): boolean {
     return this.used.bytes < this.size.bytes / 2
   }
 

@@ -146,7 +146,7 @@ export class LaneScheduler<A> {
         ? !this.#slow.has(key)
         : lane.speed === "quick" && lane.hasPlace(most - lane.line.size)
     const { pool } = this.#options
-    return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
+    return isQuick && (pool.isAmple || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */

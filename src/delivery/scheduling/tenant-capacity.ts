@@ -36,7 +36,7 @@ export interface CapacityShares {
   /** Number of tenants that have requests in flight or wait. */
   active: number
   /** True where every tenant may have more bytes. */
-  readonly isRoomy: boolean
+  readonly isAmple: boolean
   /**
    * Returns the number of tenants among which the capacity is divided.
    *
@@ -114,7 +114,7 @@ export class TenantCapacity {
    * turns out to be slow.
    */
   mayStart(speed: SpeedClass, inFlight: number, counted: boolean): boolean {
-    if (!counted && !(speed === "quick" && this.#shares.isRoomy) && this.bytesFor(speed) === 0)
+    if (!counted && !(speed === "quick" && this.#shares.isAmple) && this.bytesFor(speed) === 0)
       return false
     const { requests: own } = this.#used
     const allowed = this.#allowedRequests

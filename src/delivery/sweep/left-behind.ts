@@ -119,7 +119,7 @@ const suspectedUpTo = Effect.fnUntraced(function* (memory: PartitionMemory) {
 
 /**
  * True where a sighting shows that a delivery has left a place: it has ended, or was moved from
- * there, or was attempted more often elsewhere. Anything less proves nothing: the place where it was
+ * there, or was attempted more often in another place. Anything less proves nothing: the place where it was
  * before looks the same.
  *
  * @param at the place, and the attempts of the delivery that are known there.

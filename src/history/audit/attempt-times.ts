@@ -42,7 +42,7 @@ export const makeAttemptTimes = Effect.gen(function* () {
   const { names } = yield* Broker
   const known = new Map<string, number>()
   const read = Effect.fnUntraced(function* (key: string) {
-    // An auditor may lack permission to read endpoints: they contain secrets.
+    // An auditor may have no permission to read endpoints: they contain secrets.
     const entry = yield* Effect.orElseSucceed(
       readValue(names.buckets.endpoints, key),
       () => undefined

@@ -68,7 +68,7 @@ export const pauseEndpoint = (
 
 /**
  * Lets a paused endpoint's deliveries go on. Fails with Contradiction where its URL was lost and not
- * set since: what is left of it leads elsewhere, where the events would count as delivered.
+ * set since: what is left of it leads to another address, where the events would count as delivered.
  */
 export const resumeEndpoint = Effect.fnUntraced(function* (
   name: EndpointName,

@@ -36,7 +36,7 @@ const movesFrom = (before: Endpoint, url: string): boolean =>
 
 /**
  * Returns an endpoint as a change of it by somebody begins. Who may not see credentials may not
- * send them elsewhere either, where their values could be read: with another origin, only those
+ * send them to another address either, where their values could be read: with another origin, only those
  * that the change itself gives remain.
  *
  * @param url of the endpoint after the change.

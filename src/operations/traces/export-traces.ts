@@ -240,7 +240,7 @@ const follow = Effect.fnUntraced(function* (push: Push) {
     const next = position.seq + 1
     if (first > next) {
       yield* Effect.logWarning(
-        `the history has removed ${first - next} facts before their spans were exported: traces lack these`
+        `the history has removed ${first - next} facts before their spans were exported: these are missing from traces`
       )
       position = yield* storeTracePosition({ seq: first - 1, nanoseconds: "" }, position.revision)
     } else if (next > last) {

@@ -52,7 +52,7 @@ const dayMs = 86_400_000
 
 /**
  * Remembers the keys of events in a bucket of NATS: for `once` alone, and at least once, because the work's effects are
- * elsewhere. The bucket must keep values for as long as keys are to be remembered, or for ever.
+ * in another place. The bucket must keep values for as long as keys are to be remembered, or for ever.
  *
  * @param kv of `@nats-io/kv`, on the program's own connection.
  */

@@ -35,7 +35,7 @@ const busyMs = 10_000
 
 /**
  * Remembers the keys of events in Redis or Valkey: for `once` alone, and at least once, because the work's effects are
- * elsewhere. Its memory must not be evicted (`maxmemory-policy noeviction`), and what it forgets is worked on again.
+ * in another place. Its memory must not be evicted (`maxmemory-policy noeviction`), and what it forgets is worked on again.
  *
  * @param client of `ioredis`, `iovalkey` or `redis`, connected.
  */
