@@ -11,6 +11,11 @@ import type { Wire } from "./wire.ts"
  * strands no messages: it waits for the open request to end instead of abandoning it.
  */
 const requestExpiryMs = 1_000
+/**
+ * After a consumer was found to hand out bodies, messages without one are taken for so long, ms: until
+ * those that were returned have come back, whichever request they answer.
+ */
+const trustedMs = 2 * requestExpiryMs
 /** How long the end of a request is waited for: at first, and at most if the broker is slow, ms. */
 const maxRequestMs = 2_500
 const maxSlowRequestMs = 20_000
@@ -74,6 +79,7 @@ export const pullWith = Effect.fnUntraced(function* (
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
+  let trustedUntil = 0
   let requestMs = maxRequestMs
   // A request that was sent on a lost connection never ends.
   let hangUp: (() => void) | undefined
@@ -90,14 +96,16 @@ export const pullWith = Effect.fnUntraced(function* (
   while (!options.stopping()) {
     const wanted = yield* options.demand
     if (wanted === undefined || options.stopping()) continue
-    const isSuspect = puller.sawHeadersOnly
-    if (isSuspect && (yield* isHeadersOnly(options))) {
-      yield* failedPull(options, withoutBodies, failing ? failed : undefined)
-      failing = true
-      continue
+    if (puller.sawHeadersOnly) {
+      if (yield* isHeadersOnly(options)) {
+        yield* failedPull(options, withoutBodies, failing ? failed : undefined)
+        failing = true
+        continue
+      }
+      trustedUntil = timers.monotonicMs() + trustedMs
     }
     const began = timers.monotonicMs()
-    const ended = yield* request(puller, wanted, requestMs, isSuspect, (late) => {
+    const ended = yield* request(puller, wanted, requestMs, began < trustedUntil, (late) => {
       hangUp = () => {
         if (timers.monotonicMs() - began > maxRequestMs) late()
       }
