@@ -3,13 +3,13 @@ import { Broker } from "../broker/broker.ts"
 import { surveyIntake } from "../broker/survey-intake.ts"
 import type { EventsSurvey } from "../broker/survey-streams.ts"
 import { lookAtStream, surveyEvents } from "../broker/survey-streams.ts"
-import { readFailing } from "../cluster/failing-streams.ts"
 import { type GatewayReport, readGatewayReports } from "../cluster/gateway-reports.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection.ts"
 import { type OutboxReport, readOutboxReports, stuckMs } from "../cluster/outbox-reports.ts"
 import { lostByTenant, readReconcileReports } from "../cluster/reconcile-reports.ts"
 import { readRoster } from "../cluster/roster.ts"
+import { readSelfReports } from "../cluster/self-report.ts"
 import { nobody } from "../domain/token.ts"
 import { countBacklogs } from "../history/backlog-count.ts"
 import { Growth } from "../policy/alert-window.ts"
@@ -122,7 +122,7 @@ class SystemJudge {
       const { counts } = yield* surveyEvents(undefined)
       yield* this.#countWaiting(counts.waitingForRouter, own.window)
       if (this.#looks % missingEvery === 0) this.#missingAt = yield* readLastMissing
-      const failing = yield* readFailing(yield* countWorkers)
+      const { failing } = yield* readSelfReports(yield* countWorkers)
       if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports
       const at = this.#options.clock.currentTimeMillisUnsafe()
       // What others have stored has the broker's time, or that of their machines.

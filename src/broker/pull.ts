@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Outbound } from "./outbound.ts"
-import type { PullDemand, PullEnd, Take } from "./puller.ts"
+import type { PullDemand, PullEnd, PullError, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
 import type { TakeTurns } from "./take-turns.ts"
 import type { Wire } from "./wire.ts"
@@ -60,7 +60,7 @@ export interface Pull {
  * Pulls messages in batches that fit the free capacity, until stopped. If the broker answers with
  * an error, it is asked again every second.
  *
- * @param failed has those to which the broker has answered so more than once in a row.
+ * @param failed has those to which the broker has answered so, or nothing, more than once in a row.
  * @param isHeadersOnly true if a consumer hands out no bodies, or if that cannot be known now.
  */
 export const pullWith = Effect.fnUntraced(function* (
@@ -79,6 +79,7 @@ export const pullWith = Effect.fnUntraced(function* (
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
+  let silent = false
   let trustedUntil = 0
   let requestMs = maxRequestMs
   // A request that was sent on a lost connection never ends.
@@ -111,8 +112,11 @@ export const pullWith = Effect.fnUntraced(function* (
       }
     })
     hangUp = undefined
-    if (ended === undefined) {
+    if (ended === "late" || ended === "silent") {
       options.abandoned?.()
+      const isSilent = ended === "silent"
+      if (isSilent && silent) failed.add(options)
+      silent = isSilent
       // Otherwise the messages of a slow broker would never be waited for.
       if (outbound.isConnected) requestMs = Math.min(2 * requestMs, maxSlowRequestMs)
       continue
@@ -125,6 +129,7 @@ export const pullWith = Effect.fnUntraced(function* (
     if (ended === "too-large") options.tooLarge(wanted)
     options.asked?.()
     failing = false
+    silent = false
     failed.delete(options)
   }
 }, Effect.scoped)
@@ -142,7 +147,7 @@ const withoutBodies = {
  */
 const failedPull = Effect.fnUntraced(function* (
   options: Pull,
-  { isMissing, message }: Exclude<PullEnd, string>,
+  { isMissing, message }: PullError,
   failed: Set<Pull> | undefined
 ) {
   failed?.add(options)
@@ -153,9 +158,10 @@ const failedPull = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs one request and returns how it ended; undefined if it did not end in time, as without a
- * broker. It uses a plain timer: there is a request for every hundred deliveries, and a time-out of
- * Effect takes two fibers each.
+ * Runs one request and returns how it ended: `late` if it did not end in time, and `silent` if no
+ * message came for it either, as without a broker, or where this user may not ask. It uses a plain
+ * timer: there is a request for every hundred deliveries, and a time-out of Effect takes two fibers
+ * each.
  */
 const request = (
   puller: Puller,
@@ -164,10 +170,10 @@ const request = (
   takesHeadersOnly: boolean,
   begun: (late: () => void) => void
 ) =>
-  Effect.callback<PullEnd | undefined>((resume) => {
+  Effect.callback<PullEnd | "late" | "silent">((resume) => {
     const abandon = () => {
       timers.cancel(timer)
-      puller.abandon()
+      return puller.abandon()
     }
     puller.request(
       wanted,
@@ -177,11 +183,8 @@ const request = (
       },
       takesHeadersOnly
     )
-    const late = () => {
-      abandon()
-      resume(Effect.succeed(undefined))
-    }
+    const late = () => resume(Effect.succeed(abandon() ? "silent" : "late"))
     const timer = timers.after(requestMs, late)
     begun(late)
-    return Effect.sync(abandon)
+    return Effect.asVoid(Effect.sync(abandon))
   })

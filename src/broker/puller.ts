@@ -17,14 +17,14 @@ export interface PullDemand {
 /** Receives each message with its headers when it arrives. Must not throw. */
 export type Take = (message: StreamMessage, header: GetHeader) => void
 
-/**
- * How a request ended: normally, because the next message is larger than its limit, or with an
- * error. `isMissing`: perhaps there is no such consumer.
- */
-export type PullEnd =
-  | "done"
-  | "too-large"
-  | { readonly message: string; readonly isMissing: boolean }
+/** What the broker answers instead of messages. `isMissing`: perhaps there is no such consumer. */
+export interface PullError {
+  readonly message: string
+  readonly isMissing: boolean
+}
+
+/** How a request ended: normally, because the next message is larger than its limit, or with an error. */
+export type PullEnd = "done" | "too-large" | PullError
 
 /**
  * Pulls messages from a consumer, one request at a time, all on one inbox. The client's own `fetch`
@@ -100,10 +100,13 @@ export class Puller {
   /**
    * Stops waiting for the end of a request, which may still be open at the broker. Messages that
    * still arrive are returned by a NAK with a delay.
+   *
+   * @returns true if no message has come for it.
    */
-  abandon(): void {
-    this.#inbox?.abandon()
+  abandon(): boolean {
+    const isSilent = this.#inbox?.abandon() ?? false
     this.#inbox = undefined
+    return isSilent
   }
 
   close(): void {
@@ -132,6 +135,7 @@ class Inbox {
   readonly #take: Take
   readonly #expires: number
   #number = 0
+  #wanted = 0
   #missing = 0
   #ended: ((how: PullEnd) => void) | undefined
   #abandoned = false
@@ -147,15 +151,18 @@ class Inbox {
 
   /** Begins a request, and returns the subject that its messages are sent to. */
   open(messages: number, ended: (how: PullEnd) => void): string {
+    this.#wanted = messages
     this.#missing = messages
     this.#ended = ended
     return `${this.#subject}.${++this.#number}`
   }
 
-  abandon(): void {
+  /** Returns messages that still arrive. True if none has come for the last request. */
+  abandon(): boolean {
     this.#abandoned = true
     this.#ended = undefined
     timers.after(2 * this.#expires, () => this.close()).unref()
+    return this.#missing === this.#wanted
   }
 
   close(): void {

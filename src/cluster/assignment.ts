@@ -118,8 +118,8 @@ class Assignment<E, R> {
   #isOverdue = false
   /** The owners that were last announced. */
   #announced = ""
-  /** The partitions that were last reported as settled. */
-  #settled = ""
+  /** The partitions that were last reported as settled: none is a report as well. */
+  #settled: string | undefined
 
   constructor(
     options: AssignmentOptions<E, R>,
@@ -411,6 +411,9 @@ class Assignment<E, R> {
   readonly #reportSettled = Effect.fnUntraced(
     { self: this },
     function* (mine: ReadonlySet<number>) {
+      const { membership, owner } = this.#options
+      // Until it is counted among those that share, it is not known what is assigned to it.
+      if (this.#settled === undefined && !membership.sharers().includes(owner.worker)) return
       const all = [...mine]
       if (!all.every((partition) => this.#taken.get(partition)?.isBegun === true)) return
       if (this.#taken.size > all.length || this.#settled === all.join()) return

@@ -3,13 +3,13 @@ import { Broker } from "../broker/broker.ts"
 import { watchClock } from "../broker/clock-watch.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/keep-going.ts"
-import { answerFailing } from "../cluster/failing-streams.ts"
 import { WithheldPartitions } from "../cluster/hand-over.ts"
 import type { HeartbeatOptions, WorkerRefused } from "../cluster/heartbeat.ts"
 import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
 import { join } from "../cluster/membership.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import { defaultTtl } from "../cluster/ownership.ts"
+import { answerSelfReport } from "../cluster/self-report.ts"
 import type { Partition } from "../delivery/partition.ts"
 import { defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { Directory } from "../endpoints/directory.ts"
@@ -19,7 +19,7 @@ import { runRouter } from "../routing/run-routers.ts"
 import type { Node, WorkerOptions } from "./node.ts"
 import { defaultStopWithin, makeGates } from "./node.ts"
 import { deliverAssigned } from "./partition-runner.ts"
-import { problemsOf } from "./worker-service.ts"
+import { problemsOf, type WorkerState, watchReadiness } from "./readiness.ts"
 
 export type { Role } from "../cluster/roster.ts"
 export type { WorkerOptions } from "./node.ts"
@@ -89,7 +89,6 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     "the broker answers; going on",
     Effect.provideService(enter(heartbeat, options.beforeJoining), Metrics, metrics)
   )
-  yield* answerFailing(options.id)
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
   const node: Node = {
@@ -136,6 +135,15 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     yield* membership.end
   })
   yield* Effect.addFinalizer(() => stop)
+  // Where an owner does not hand its share over, whoever replaces workers one by one waits in vain.
+  const delivers = () =>
+    !roles.includes("deliver") || Deferred.isDoneUnsafe(delivering) || withheld.list().length > 0
+  const problems = () => problemsOf(stateOf(node, broker, services, delivers()))
+  // That it is stopping, its heartbeats say.
+  yield* answerSelfReport(
+    options.id,
+    yield* watchReadiness(() => (node.stopping() ? [] : problems()))
+  )
   const refused = yield* Deferred.make<never, WorkerRefused>()
   yield* Effect.raceFirst(membership.replaced, watchPartitions(layout.partitions, epoch)).pipe(
     Effect.catch((error) => Effect.andThen(stop, Deferred.fail(refused, error))),
@@ -145,18 +153,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     stop,
     delivering: Deferred.await(delivering),
     partitions: () => deliveredIn(owned),
-    problems: () =>
-      problemsOf({
-        isConnected: broker.life() !== undefined,
-        isKnown: membership.isCurrent(),
-        isHistoryOpen: Context.get(services, Facts).isOpen(),
-        waits: waitsOf(node, Context.get(services, Directory)),
-        unanswered: broker.unanswered().map(({ stream }) => stream),
-        failedPulls: broker.failedPulls(),
-        delivers: !roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
-        isStopping: node.stopping(),
-        overdue: [...owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
-      }),
+    problems,
     refused: Deferred.await(refused)
   } satisfies Worker
 })
@@ -166,6 +163,24 @@ const deliveredIn = (owned: ReadonlyMap<number, Partition>): ReadonlyArray<numbe
   [...owned]
     .flatMap(([index, { isDelivering }]) => (isDelivering ? [index] : []))
     .toSorted((one, other) => one - other)
+
+/** Returns what a worker knows of itself now. */
+const stateOf = (
+  node: Node,
+  broker: Broker["Service"],
+  services: Context.Context<Facts | Directory>,
+  delivers: boolean
+): WorkerState => ({
+  isConnected: broker.life() !== undefined,
+  isKnown: node.membership.isCurrent(),
+  isHistoryOpen: Context.get(services, Facts).isOpen(),
+  waits: waitsOf(node, Context.get(services, Directory)),
+  unanswered: broker.unanswered().map(({ stream }) => stream),
+  failedPulls: broker.failedPulls(),
+  delivers,
+  isStopping: node.stopping(),
+  overdue: [...node.owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
+})
 
 /** Returns what does not go on now, one sentence each. */
 const waitsOf = ({ gates, options }: Node, { isCurrent }: Directory["Service"]) => [

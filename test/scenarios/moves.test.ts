@@ -82,7 +82,8 @@ describe.concurrent("a partition that moves between live workers", () => {
         const deaf = worker({ ...options, id: "w1", metrics })
         const first = yield* Effect.provideService(deaf, Broker, yield* deafToAskers)
         yield* first.delivering
-        yield* Effect.provide(startedWorker({ ...options, id: "w2" }), log.layer)
+        const second = yield* Effect.provide(startedWorker({ ...options, id: "w2" }), log.layer)
+        assert.include(second.problems(), "the worker has not begun to deliver")
         const share = shareOut(4, ["w1", "w2"]).flatMap((id, at) => (id === "w2" ? [at] : []))
         const { workers } = yield* eventually(listWorkers, ({ workers }) =>
           workers.some(({ withheld }) => withheld?.length === share.length)
@@ -105,6 +106,8 @@ describe.concurrent("a partition that moves between live workers", () => {
           (count) => count >= 1
         )
         assert.deepStrictEqual(movesOf(metrics), [0, 4])
+        // Otherwise a first worker that ends once another is ready would never end.
+        assert.deepStrictEqual(second.problems(), [])
         yield* first.stop
         yield* eventually(listWorkers, ({ workers }) =>
           workers.every(

@@ -1,13 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import {
   endpoint,
   eventually,
   installation,
   publish,
   quickRetry,
+  startedWorker,
   testTopology,
   worker
 } from "../kit/engine.ts"
@@ -85,6 +88,21 @@ describe.concurrent("a worker is not ready", () => {
     })
   )
 
+  scenario("but is where there are more workers than partitions, which leaves it none", () =>
+    Effect.gen(function* () {
+      for (const id of ["first", "second"]) yield* worker({ id })
+      const ids = ["third", "fourth", "fifth"]
+      const more = yield* Effect.forEach(ids, (id) => startedWorker({ id }), {
+        concurrency: "unbounded"
+      })
+      const shares = yield* Effect.forEach(more, ({ delivering }) => delivering, {
+        concurrency: "unbounded"
+      })
+      assert.isAtLeast(shares.filter((share) => share.length === 0).length, 1)
+      for (const { problems } of more) yield* said(problems, [])
+    })
+  )
+
   it.live("while the broker refuses its login, between one attempt and the next as well", () =>
     Effect.gen(function* () {
       const login = (password: string) => `authorization { user: petrel, password: ${password} }`
@@ -105,6 +123,40 @@ describe.concurrent("a worker is not ready", () => {
           }
           yield* Effect.promise(() => server.restart())
           yield* said(problems, [])
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+  it.live("while it may not ask for messages, and the status has that from its own word", () =>
+    Effect.gen(function* () {
+      const users = (denied: string) =>
+        `authorization { users: [
+          { user: me, password: pw },
+          { user: worker, password: pw, permissions: { publish: { deny: ["${denied}"] } } }
+        ] }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: users("nothing") })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const as = (user: string) => server.url.replace("//", `//${user}:pw@`)
+      const those = installation({ ...server, url: as("worker") })
+      yield* those.run(
+        Effect.gen(function* () {
+          const mine = yield* Layer.build(Layer.fresh(connectTo({ ...those, url: as("me") })))
+          const status = Effect.provideContext(readStatus, mine)
+          const { problems } = yield* worker()
+          const ofWorkers = Effect.map(status, (all) =>
+            [...all.problems, ...all.notices].filter(({ code }) => code === "worker-not-ready")
+          )
+          assert.deepStrictEqual(yield* ofWorkers, [])
+          yield* Effect.promise(() => server.reloadWith(users("$JS.API.CONSUMER.MSG.NEXT.>")))
+          yield* eventually(Effect.sync(problems), (all) => all.length > 0)
+          yield* eventually(ofWorkers, (all) =>
+            all.some(({ text }) => text.includes("the broker gives no messages of "))
+          )
+          yield* Effect.promise(() => server.reloadWith(users("nothing")))
+          yield* eventually(ofWorkers, (all) => all.length === 0)
         })
       )
     }).pipe(Effect.scoped, Effect.provide(quiet))

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { problemsOf } from "../../src/worker/worker-service.ts"
+import { problemsOf } from "../../src/worker/readiness.ts"
 
 const ready = {
   ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },

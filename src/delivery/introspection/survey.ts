@@ -23,11 +23,11 @@ import {
 import { isOfAccess } from "../../broker/topology.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
-import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, type Roster, readWorkersBucket } from "../../cluster/roster.ts"
+import { readSelfReports, type SelfReports } from "../../cluster/self-report.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"
 import { deliverySubject, isSchedule } from "../../domain/delivery.ts"
 import { firstInexactSequence } from "../../domain/fact.ts"
@@ -78,6 +78,8 @@ export interface Survey {
   readonly restricted?: ReadonlyArray<RestrictedStream>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
+  /** Workers that say that they are not ready. */
+  readonly unready?: SelfReports["unready"]
   /** What the broker's servers say of themselves, where their monitoring ports are known. */
   readonly health?: ReadonlyArray<ServerHealth> | undefined
   readonly space: SpaceSurvey
@@ -267,18 +269,18 @@ const surveyWorkers = Effect.fnUntraced(function* (
   const ifKnown = <A, E, R>(
     read: (values: ReadonlyArray<StoredValue>) => Effect.Effect<A, E, R>
   ) => (values === undefined ? Effect.succeed(undefined) : orUnknown(read(values)))
-  const [bypass, incoming, sources, writeErrors] = yield* Effect.all(
+  const [bypass, incoming, sources, reports] = yield* Effect.all(
     [
       ifKnown((values) => (mayHaveBypass(values) ? readBypass : Effect.succeed(undefined))),
       ifKnown((values) => surveyIncoming(infoOf(names.events), values)),
       ifKnown((values) => surveySources(values, infoOf)),
-      readFailing(aliveIn(bucket?.roster))
+      readSelfReports(aliveIn(bucket?.roster))
     ],
     { concurrency: "unbounded" }
   )
   return {
     ...{ roster: bucket?.roster, ended: bucket?.ended, bypass: bypass?.bypass },
-    ...{ incoming, sources, writeErrors }
+    ...{ incoming, sources, writeErrors: reports.failing, unready: reports.unready }
   }
 })
 
@@ -333,7 +335,7 @@ export const readSurvey = Effect.gen(function* () {
       { concurrency: "unbounded" }
     )
   const { unroutable, workers } = others
-  const { roster, incoming, sources, writeErrors } = workers
+  const { roster, incoming, sources, unready, writeErrors } = workers
   const space = surveySpace(names, range(count), byName, sources?.streams ?? [], {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
@@ -352,6 +354,7 @@ export const readSurvey = Effect.gen(function* () {
     streams: isApart ? all.filter(({ name }) => !isOfAccess(names, name)) : all,
     restricted: restrictedAmong(names, [...streams, ...theirs], record, count, server()),
     writeErrors,
+    unready,
     health,
     space,
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,

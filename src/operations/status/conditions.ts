@@ -168,22 +168,26 @@ const withheldConditions = (
   })
 }
 
-/** Workers that a condition about clocks names. */
+/** Workers that a condition names. */
 const maxNamed = 5
+
+/** Names the first of some workers. */
+const namesText = (all: ReadonlyArray<string>): string => {
+  const more = all.length - maxNamed
+  return [...all.slice(0, maxNamed), ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")
+}
 
 /** Says which workers' clocks differ from the broker's: those beyond the bound send nothing. */
 const clockConditions = (alive: ReadonlyArray<Heartbeat>): Conditions => {
-  const namesOf = (state: ClockState) => {
-    const all = alive.filter(({ clockSkewMs = 0 }) => clockState(clockSkewMs) === state)
-    const names = all
-      .slice(0, maxNamed)
-      .map(
-        ({ clockSkewMs = 0, host, id }) =>
-          `${plainText(id)} on ${plainText(host)} (${skewText(clockSkewMs)})`
-      )
-    const more = all.length - names.length
-    return [...names, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")
-  }
+  const namesOf = (state: ClockState) =>
+    namesText(
+      alive
+        .filter(({ clockSkewMs = 0 }) => clockState(clockSkewMs) === state)
+        .map(
+          ({ clockSkewMs = 0, host, id }) =>
+            `${plainText(id)} on ${plainText(host)} (${skewText(clockSkewMs)})`
+        )
+    )
   const [wrong, off] = [namesOf("wrong"), namesOf("off")]
   const advice = "correct the wrong clock, for example with NTP"
   return {
@@ -200,6 +204,25 @@ const clockConditions = (alive: ReadonlyArray<Heartbeat>): Conditions => {
   }
 }
 
+/** A worker that is not ready for longer is a problem: it takes its partitions over before, ms. */
+const unreadyAfterMs = 60_000
+
+/** Returns the conditions of workers that say themselves that they are not ready. */
+const readinessConditions = ({ unready = [] }: Survey): Conditions => {
+  const { lasting = [], passing = [] } = Object.groupBy(unready, ({ ms }) =>
+    ms > unreadyAfterMs ? "lasting" : "passing"
+  )
+  const about = (all: typeof lasting, advice: string) =>
+    [...Map.groupBy(all, ({ problems }) => problems.join("; "))].map(([reason, those]) => ({
+      code: "worker-not-ready",
+      text: `${namesText(those.map(({ worker }) => plainText(worker)))} ${haveText(those)} not been ready for ${spanText(Math.max(...those.map(({ ms }) => ms)))}: ${plainText(reason)}${advice}`
+    }))
+  return {
+    problems: about(lasting, ". If no other problem says why, look at the log there"),
+    notices: about(passing, "")
+  }
+}
+
 /** Says why a worker lacks partitions of its share. */
 export const withheldText = (
   worker: string,
@@ -207,6 +230,16 @@ export const withheldText = (
   all: ReadonlyArray<{ readonly partition: number }>
 ): string =>
   `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: either ${plainText(owner)} has just died, and they move within ${spanText(defaultTtl)}; or it runs an older version; or the broker's user of one of them may not use the subjects of hand-overs (nats.conf). While ${plainText(owner)} runs, it delivers there; when it stops, they move`
+
+/** Says what no heartbeat means. */
+const noWorkerText = ({ endpoints, unready = [] }: Survey): string => {
+  if (unready.length > 0)
+    return "no worker is ready, so nothing is delivered: those that run say below what keeps them from it"
+  // A worker that has been started sends no heartbeat before it has read the endpoints.
+  return (endpoints?.lost ?? 0) > 0
+    ? "no worker is ready, so nothing is delivered: workers that were started continue once the endpoints are restored; otherwise start one with `petrel worker`"
+    : "no worker is running, so nothing is delivered: start one with `petrel worker`"
+}
 
 /** Returns the conditions of the workers and their partitions. */
 export const workerConditions = (survey: Survey): Conditions => {
@@ -223,15 +256,12 @@ export const workerConditions = (survey: Survey): Conditions => {
     }
   if (workers === undefined) return { problems: [], notices: [] }
   const alive = workers.flatMap(({ heartbeat }) => (heartbeat === undefined ? [] : [heartbeat]))
-  if (alive.length === 0) {
-    // One that has been started is not among them before it has read the endpoints.
-    const { lost = 0 } = survey.endpoints ?? {}
-    const text =
-      lost > 0
-        ? "no worker is ready, so nothing is delivered: workers that were started continue once the endpoints are restored; otherwise start one with `petrel worker`"
-        : "no worker is running, so nothing is delivered: start one with `petrel worker`"
-    return { problems: [{ code: "no-worker", text }], notices: [] }
-  }
+  const readiness = readinessConditions(survey)
+  if (alive.length === 0)
+    return {
+      problems: [{ code: "no-worker", text: noWorkerText(survey) }, ...readiness.problems],
+      notices: readiness.notices
+    }
   const routes = alive.some(({ leaving, roles }) => leaving !== true && roles.includes("router"))
   const { notices, problems } = partitionConditions(survey)
   const clocks = clockConditions(alive)
@@ -239,12 +269,18 @@ export const workerConditions = (survey: Survey): Conditions => {
     problems: [
       ...problems,
       ...clocks.problems,
+      ...readiness.problems,
       ...conditionIf(
         !routes,
         "no-router",
         "no worker routes events: start one with `petrel worker --roles router`"
       )
     ],
-    notices: [...notices, ...clocks.notices, ...withheldConditions(survey, alive)]
+    notices: [
+      ...notices,
+      ...clocks.notices,
+      ...readiness.notices,
+      ...withheldConditions(survey, alive)
+    ]
   }
 }

@@ -116,6 +116,29 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])
   })
 
+  it("is that workers say that they are not ready, at first as a notice", () => {
+    const says = (worker: string, ms: number, ...problems: ReadonlyArray<string>) => ({
+      ...{ worker, ms, problems }
+    })
+    const closed = "the history takes no facts"
+    const fresh = { ...busy, unready: [says("w", 3_000, closed, "the endpoints are unknown")] }
+    assert.deepStrictEqual(codes(fresh), [[], ["worker-not-ready"]])
+    assert.strictEqual(
+      texts(fresh)[0],
+      "w has not been ready for 3 s: the history takes no facts; the endpoints are unknown"
+    )
+    const lasting = Array.from({ length: 7 }, (_, index) => says(`w${index}`, 90_000, closed))
+    const many = { ...busy, unready: [...lasting, says("x", 90_000, "another")] }
+    assert.deepStrictEqual(codes(many), [["worker-not-ready", "worker-not-ready"], []])
+    assert.match(
+      texts(many)[0] ?? "",
+      /^w0, w1, w2, w3, w4, 2 more have not been ready for 1 min 30 s: the history takes no facts\. If/
+    )
+    const unseen = { ...fresh, workers: [] }
+    assert.deepStrictEqual(codes(unseen), [["no-worker"], ["worker-not-ready"]])
+    assert.match(texts(unseen)[0] ?? "", /^no worker is ready, .* say below what keeps them/)
+  })
+
   it("is that the clock of a worker is off, though another one has the right time", () => {
     const offBy = (clockSkewMs: number) => {
       const late = someone("late")
