@@ -1,41 +1,36 @@
 import { Effect, FiberMap } from "effect"
-import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import { seeStream } from "../broker/scan.ts"
-import { factResult } from "../domain/fact.ts"
-import { claimIn } from "../history/claims.ts"
+import { isEnqueuing } from "../cluster/enqueuer-presence.ts"
+import type { RoundIdentity } from "../domain/delivery.ts"
+import {
+  claimedFrom,
+  eraseUnderWay,
+  type RoundsUnderWay,
+  readUnderWay,
+  type StoredUnderWay
+} from "../history/rounds-under-way.ts"
 import { readLetterContents, redeliveredLetter } from "./redeliver.ts"
 import { readEventContents } from "./replay.ts"
 import { type Round, readTarget, type StartedRound, steadyLayout } from "./round.ts"
 import { openRounds } from "./rounds.ts"
-import type { AbandonedRounds, RoundsUnderWay } from "./rounds-under-way.ts"
-import { eraseUnderWay, readAbandoned } from "./rounds-under-way.ts"
 
-/** Claims that are looked at together. */
-const maxTogether = 10_000
 /** Processes whose rounds are finished at the same time. */
 const maxProcesses = 8
 
-/** Reads the next claimed rounds from a sequence of HISTORY on, and the sequence of the last. */
-const claimedFrom = Effect.fnUntraced(function* (
-  { endpoint, kind, tenant }: RoundsUnderWay,
-  fromSeq: number
-) {
-  const { names } = yield* Broker
-  const rounds: Array<Round> = []
-  let last = fromSeq
-  const subjects = [names.subjects.fact(tenant, endpoint, factResult(kind), kind)]
-  yield* seeStream({ stream: names.history, subjects, fromSeq }, (message) => {
-    const claim = claimIn(message.string(), message.seq)
-    last = message.seq
-    if (claim === undefined) return false
-    const { eventAt, eventSeq, round } = claim
-    const dead = kind === "redelivered" ? redeliveredLetter(round) : undefined
-    rounds.push({ eventSeq, eventAt, round, ...(dead === undefined ? {} : { dead }) })
-    return rounds.length === maxTogether
+/** Reads the rounds that processes have left in the middle. */
+export const readAbandoned = Effect.flatMap(readUnderWay, (found) =>
+  Effect.filter(found, ({ instance }) => Effect.map(isEnqueuing(instance), (lives) => !lives))
+)
+
+/** The rounds as they are begun: a redelivery is of a dead letter. */
+const roundsOf = (
+  { kind }: RoundsUnderWay,
+  claimed: ReadonlyArray<RoundIdentity>
+): ReadonlyArray<Round> =>
+  claimed.map((of) => {
+    const dead = kind === "redelivered" ? redeliveredLetter(of.round) : undefined
+    return { ...of, ...(dead === undefined ? {} : { dead }) }
   })
-  return { rounds, last }
-})
 
 /**
  * Gives each round that a process has claimed and left without a message its message or, if its
@@ -45,7 +40,7 @@ const claimedFrom = Effect.fnUntraced(function* (
  * @param done called with each round that needed it.
  */
 export const finishAbandoned = Effect.fnUntraced(function* (
-  { instance, revision, rounds: left }: AbandonedRounds,
+  { instance, revision, rounds: left }: StoredUnderWay,
   done: (round: Round, begun: StartedRound) => void = () => undefined
 ) {
   const { behind, by, endpoint, kind, tenant } = left
@@ -53,8 +48,9 @@ export const finishAbandoned = Effect.fnUntraced(function* (
   // What was claimed for an endpoint that takes nothing any more is stored, and ends there.
   const { target } = yield* readTarget(tenant, endpoint)
   for (let from = behind + 1; ; ) {
-    const { last, rounds } = yield* claimedFrom(left, from)
-    if (rounds.length === 0) break
+    const { last, rounds: claimed } = yield* claimedFrom(left, from)
+    if (claimed.length === 0) break
+    const rounds = roundsOf(left, claimed)
     const open = yield* openRounds({
       kind,
       target,
@@ -80,7 +76,7 @@ export const finishAbandoned = Effect.fnUntraced(function* (
  */
 export const keepFinishing = Effect.fnUntraced(function* (every: number) {
   const running = yield* FiberMap.make<string>()
-  const finish = (abandoned: AbandonedRounds) => {
+  const finish = (abandoned: StoredUnderWay) => {
     const { endpoint, kind, tenant } = abandoned.rounds
     let count = 0
     return finishAbandoned(abandoned, () => {

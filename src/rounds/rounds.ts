@@ -7,11 +7,11 @@ import { partitionOf } from "../domain/names.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import type { ClaimKind, Claims, ClaimsQuery } from "../history/claims.ts"
 import { openClaims } from "../history/claims.ts"
+import { eraseUnderWay, storeUnderWay } from "../history/rounds-under-way.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import { defaultBackpressure, makeBackpressure } from "./backpressure.ts"
 import type { Contents, Round, RoundTarget, StartedRound, SteadyLayout } from "./round.ts"
 import { findRounds, makeStart } from "./round-start.ts"
-import { eraseUnderWay, storeUnderWay } from "./rounds-under-way.ts"
 
 /** Rounds of one endpoint that are begun concurrently. Their bodies are in memory. */
 const maxConcurrentRounds = 16

@@ -5,8 +5,8 @@ import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { finishAbandoned } from "../../src/rounds/finish-abandoned.ts"
-import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
+import { eraseUnderWay } from "../../src/history/rounds-under-way.ts"
+import { finishAbandoned, readAbandoned } from "../../src/rounds/finish-abandoned.ts"
 import { allFacts, consistentRounds, quiet } from "../kit/consistency.ts"
 import { endpoint, history, nth, publishMany, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
@@ -100,7 +100,9 @@ describe.concurrent("a replay that was broken off", () => {
         yield* endpoint({ id: "new", url: hook.url })
         yield* breakOff("new", "round-claimed", 1)
         yield* ask("forget the event", () => jsm.streams.purge(names.events))
-        assert.include((yield* audit({})).judgement.tally, { begun: 1, missing: 1 })
+        // A worker ends it, once it finds that its process has died.
+        const waits = (yield* audit({})).judgement.tally
+        assert.include(waits, { begun: 1, pending: 1, missing: 0 })
 
         const [left, ...others] = yield* readAbandoned
         assert.lengthOf(others, 0)
@@ -112,6 +114,25 @@ describe.concurrent("a replay that was broken off", () => {
         const { tally } = (yield* audit({})).judgement
         assert.include(tally, { begun: 1, deadLettered: 1, missing: 0 })
         assert.lengthOf(hook.requests, 0)
+      }),
+    { moveDedupe: 100 }
+  )
+
+  scenario(
+    "is missing where nothing is stored of whoever began it, so that nobody ends it",
+    () =>
+      Effect.gen(function* () {
+        yield* endpoint({ id: "old", types: ["none"] })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(1)
+        yield* facts.planned(1)
+        yield* endpoint({ id: "new" })
+        yield* breakOff("new", "round-claimed", 1)
+        for (const { instance } of yield* readAbandoned) yield* eraseUnderWay(instance)
+        const { judgement } = yield* audit({})
+        assert.strictEqual(judgement.verdict, "problems")
+        assert.include(judgement.tally, { begun: 1, pending: 0, missing: 1 })
       }),
     { moveDedupe: 100 }
   )

@@ -133,6 +133,7 @@ export type Action = Timed &
         readonly does: "limit-host"
         readonly hostCap: number
       }
+    | { readonly does: "audit" }
   )
 
 export type Deed = Action["does"]
@@ -163,7 +164,8 @@ export const deeds = [
   "discard",
   "retry-now",
   "limit",
-  "limit-host"
+  "limit-host",
+  "audit"
 ] as const satisfies ReadonlyArray<Deed>
 
 const types = ["invoice.paid", "invoice.sent", "user.made"]
@@ -342,7 +344,8 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     ...retriesOf(seed, plan),
     ...cutsOf(seed, plan),
     ...singlesOf(seed, plan),
-    ...limitsOf(seed, plan)
+    ...limitsOf(seed, plan),
+    ...auditsOf(seed, plan)
   ]
   const quiet = quietOf(seed, plan)
   return [
@@ -409,6 +412,16 @@ const singlesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<A
     })),
     ...Array.from({ length: discarded }, () => ({ does: "discard" as const, ...drawn() }))
   ]
+}
+
+/** Audits while everything moves, by a generator of its own as well. */
+const auditsOf = (seed: number, { activeMs }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "audits")
+  const count = chance.isHit(0.3) ? 1 + chance.int(4) : 0
+  return Array.from({ length: count }, () => ({
+    does: "audit",
+    at: chance.between(0, activeMs)
+  }))
 }
 
 const rates = [undefined, { perSecond: 0.5, burst: 1 }, { perSecond: 10, burst: 3 }]

@@ -138,6 +138,7 @@ export class Simulation {
   /** Ids of the events that were published, in order. */
   readonly #published: Array<string> = []
   #processes = 0
+  #audits = 0
   #isEnding = false
   /** What operators and publishers have begun. */
   #operations = 0
@@ -473,6 +474,9 @@ export class Simulation {
       case "elect":
         this.#elect(action)
         return
+      case "audit":
+        this.#auditMeanwhile()
+        return
       case "limit-host": {
         const { hostCap } = action
         server.count(action.does)
@@ -729,6 +733,19 @@ export class Simulation {
         failures: before.failures.filter((answer) => answer !== "timeout").concat(500)
       })
     this.world.trace("calm")
+  }
+
+  /** Audits beside everything else. An audit that finds no broker says nothing. */
+  #auditMeanwhile(): void {
+    const { oracle, server } = this
+    server.count("audit")
+    const connection = this.connect(`auditor.${this.#audits++}`)
+    this.fork(connection, audit({}), (exit) => {
+      this.disconnect(connection)
+      if (Exit.isSuccess(exit)) oracle.judgeMeanwhile(exit.value.judgement)
+      else if (Cause.hasDies(exit.cause))
+        oracle.fail("defect", `audit: ${Cause.pretty(exit.cause)}`)
+    })
   }
 
   /** Returns what the audit says of the streams; or why it failed. */

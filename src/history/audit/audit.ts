@@ -16,6 +16,7 @@ import { spanText } from "../../text/quantities.ts"
 import type { RoundAt } from "../fact-record.ts"
 import { roundName } from "../fact-record.ts"
 import { attemptsOf, hasEnded } from "../fold/round.ts"
+import { findBegun, readUnderWay, type StoredUnderWay } from "../rounds-under-way.ts"
 import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
 import { type AuditReading, openReading } from "./audit-reading.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
@@ -282,23 +283,22 @@ export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole
   const letters = yield* compareDeadLetters(ledger)
   yield* reading.readHistory
 
+  let begun: ReadonlyArray<StoredUnderWay> = []
   for (let look = 1; look <= maxSecondLooks; look++) {
     const lost = yield* findLost
     const withoutFact = stillWithoutFact(letters.withoutFact, ledger)
     const open = lost.length + withoutFact.length + letters.missing.length + overdue.size
     if (open === 0 && !reading.withoutEvent.isWaiting) break
     yield* Effect.sleep(ackWait)
+    // Before the search: a round may get its message after it, and its record is erased then.
+    begun = yield* readUnderWay
     yield* scanFor(lost, partitions, see)
     yield* reading.readHistory
   }
   yield* Effect.forEach(yield* findLost, findDecided, { concurrency: maxConcurrentReads })
+  yield* findBegun(yield* findLost, begun, (round) => ledger.found(round))
   yield* times.learn(overdue.values())
-  let misconfigured = yield* compareConfiguration(reading.planCheck, reach.scope.tenant)
-  if (misconfigured.length > 0) {
-    yield* Effect.sleep(ackWait)
-    yield* reading.readHistory
-    misconfigured = yield* compareConfiguration(reading.planCheck, reach.scope.tenant)
-  }
+  const misconfigured = yield* findMisconfigured(reading, reach.scope, ackWait)
   reading.objections.push(...reading.withoutEvent.problems())
   const findings: Findings = {
     reach,
@@ -327,6 +327,19 @@ export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole
   return yield* new TopologyError({
     message: "the number of partitions was changed while this was looking: run the audit again"
   })
+})
+
+/** Compares endpoints with the history, and what differs once more after a pause, ms. */
+const findMisconfigured = Effect.fnUntraced(function* (
+  reading: AuditReading,
+  { tenant }: Scope,
+  pauseMs: number
+) {
+  const found = yield* compareConfiguration(reading.planCheck, tenant)
+  if (found.length === 0) return found
+  yield* Effect.sleep(pauseMs)
+  yield* reading.readHistory
+  return yield* compareConfiguration(reading.planCheck, tenant)
 })
 
 /** If its round has ended, a newer version may have delivered it: asks whether it is still there. */
