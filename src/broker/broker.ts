@@ -198,11 +198,11 @@ export class Broker extends Context.Service<
       stream: string,
       consumer: string
     ) => Effect.Effect<ConsumerInfo, BrokerError>
-    /** Makes a consumer; does nothing where there is one of the same configuration. */
+    /** Makes a durable consumer; does nothing where there is one of the same configuration. */
     readonly makeConsumer: (
       operation: string,
       stream: string,
-      config: Partial<ConsumerConfig>
+      config: Partial<ConsumerConfig> & { readonly durable_name: string }
     ) => Effect.Effect<unknown, BrokerError>
     /** Deletes one message. Returns false where it is gone already. */
     readonly deleteMessage: (

@@ -6,6 +6,7 @@ import { timers } from "../time/timers.ts"
 import type { Broker, ReadingOptions, Seen } from "./broker.ts"
 import { ask, askForState, isForbidden, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
+import { makeConsumer } from "./make-consumer.ts"
 import {
   countSince,
   firstSince,
@@ -148,7 +149,9 @@ export const operationsOf = (
     firstSince: (stream, time) => firstSince(js, stream, time),
     countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),
     entry: (name, key) =>
-      Effect.flatMap(bucket(name), (kv) => askForState(ask(`read ${key}`, () => kv.get(key)))),
+      Effect.flatMap(bucket(name), (kv) =>
+        askForState(ask(`read ${key} in KV_${name}`, () => kv.get(key)))
+      ),
     watch: (name) =>
       Effect.flatMap(bucket(name), (kv) =>
         Effect.acquireRelease(
@@ -181,7 +184,7 @@ export const operationsOf = (
     consumerInfo: (operation, stream, consumer) =>
       askForState(ask(operation, () => jsm.consumers.info(stream, consumer))),
     makeConsumer: (operation, stream, config) =>
-      ask(operation, () => jsm.consumers.add(stream, config)),
+      ask(operation, () => makeConsumer(clients, stream, config)),
     deleteMessage: (operation, stream, seq) =>
       Effect.catchIf(
         ask(operation, () => jsm.streams.deleteMessage(stream, seq, false)),

@@ -1,9 +1,9 @@
 import type { StreamConfig, StreamState } from "@nats-io/jetstream"
-import { JetStreamApiError } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/transport-node"
 import { RequestError } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import { timers } from "../time/timers.ts"
+import { answerOf } from "./api-answer.ts"
 import { Broker } from "./broker.ts"
 import { BrokerError, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -62,21 +62,6 @@ class Chunks {
     if (message === undefined) throw new Error("there is no chunk")
     return message
   }
-}
-
-interface Answer {
-  readonly error?: {
-    readonly code: number
-    readonly err_code: number
-    readonly description: string
-  }
-}
-
-/** Parses an answer of JetStream. Throws the error that it is. */
-const answerOf = <A extends object>(message: Msg): A => {
-  const answer = message.json<A & Answer>()
-  if (answer.error !== undefined) throw new JetStreamApiError(answer.error)
-  return answer
 }
 
 /** Throws where the last chunk says that the broker broke off. */

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import {
   eraseValue,
@@ -35,6 +36,17 @@ describe.concurrent("a value in a bucket", () => {
       assert.strictEqual(yield* read, "2")
       const entry = yield* Effect.promise(() => kv.get("key"))
       assert.deepStrictEqual([entry?.string(), entry?.revision], ["2", seq])
+    })
+  )
+
+  scenario("names its bucket where that is missing", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const { entry } = yield* Broker
+      const stream = `KV_${names.buckets.health}`
+      yield* ask("remove", () => jsm.streams.delete(stream))
+      const { message } = yield* Effect.flip(entry(names.buckets.health, "acme.hook"))
+      assert.strictEqual(message, `read acme.hook in ${stream}: stream not found`)
     })
   )
 

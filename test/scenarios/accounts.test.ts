@@ -32,6 +32,7 @@ import { parseNetwork } from "../../src/policy/address.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/remote-log.ts"
 import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
+import { announceBypass, readBypass } from "../../src/routing/bypass-store.ts"
 import { startNatsService } from "../../src/service/nats-service.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
@@ -294,6 +295,23 @@ describe.concurrent("with the accounts of nats.conf, a worker", () => {
       assert.lengthOf(yield* second.delivering, 1)
       yield* first.stop
       yield* eventually(owners(2), (all) => all.every((owner) => owner === "w2"))
+    })
+  )
+
+  scenario("lets events pass a flood by a consumer that it makes", (people) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* endpoint({ tenant: "busy", url: hook.url })
+      yield* people.worker()
+      yield* announceBypass(yield* readBypass, { flooding: ["busy"], passing: ["acme"] })
+      const { bypass } = yield* eventually(
+        readBypass,
+        ({ bypass }) => bypass === undefined || bypass.from !== undefined
+      )
+      assert.isDefined(bypass?.from)
+      yield* people.publish("paid", 3)
+      yield* hook.received(3)
     })
   )
 
