@@ -15,11 +15,51 @@ const noSuitablePeers = 10005
 const tooManyReplicas: ReadonlySet<number> = new Set([10074, 10058])
 
 /** True if the broker refused a stream because it has too little storage. */
-const isStorageShort = ({ code, message }: BrokerError): boolean =>
-  code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
+const isStorageShort = (error: unknown): error is BrokerError =>
+  error instanceof BrokerError &&
+  (error.code === storageExceeded ||
+    (error.code === noSuitablePeers && error.message.includes("insufficient storage")))
 
-const lacksServers = ({ code }: BrokerError): boolean =>
-  code !== undefined && (code === noSuitablePeers || tooManyReplicas.has(code))
+/**
+ * True if the broker refused a stream because a server that it knows is away, or has just started. Of
+ * one that it has not heard of since its own start it says "miscellaneous issue".
+ */
+const isPeerOffline = (error: unknown): error is BrokerError =>
+  error instanceof BrokerError &&
+  error.code === noSuitablePeers &&
+  /peer offline|miscellaneous issue/.test(error.message)
+
+/** How often, each second, it is tried again to place a stream while a server is offline. */
+const maxOfflineRetries = 20
+
+/**
+ * Places a stream once enough servers of the cluster are there: those of a cluster that has just
+ * started know of each other only some seconds later.
+ */
+const oncePeersAreBack = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | TopologyError, R> => {
+  const schedule = Schedule.spaced("1 second")
+  const again = Effect.retry(effect, { while: isPeerOffline, schedule, times: maxOfflineRetries })
+  const saying = Effect.logInfo(
+    `a server of the cluster is offline or has just started; waiting for up to ${maxOfflineRetries} s`
+  )
+  const failing = ({ message }: BrokerError) =>
+    new TopologyError({
+      message: `a server of the cluster is offline, and each copy of a new stream needs one (${message}): bring it back, and run the same command again`
+    })
+  return effect.pipe(
+    Effect.catch((error) =>
+      isPeerOffline(error) ? Effect.andThen(saying, again) : Effect.fail(error)
+    ),
+    Effect.mapError((error) => (isPeerOffline(error) ? failing(error) : error))
+  )
+}
+
+const lacksServers = (error: unknown): error is BrokerError =>
+  error instanceof BrokerError &&
+  error.code !== undefined &&
+  (error.code === noSuitablePeers || tooManyReplicas.has(error.code))
 
 /** What a stream of an installation reserves beyond what it has. */
 interface Need {
@@ -84,7 +124,7 @@ export const checkReservations = Effect.fnUntraced(function* (
   const { names, server } = yield* Broker
   const needs = yield* Effect.forEach(items, needOf, { concurrency: 8 })
   if (replicas > 1 && needs.some(({ copies }) => copies > 0))
-    yield* tryStream(replicas, 0).pipe(
+    yield* oncePeersAreBack(tryStream(replicas, 0)).pipe(
       Effect.catchIf(lacksServers, ({ message }) =>
         Effect.fail(
           new TopologyError({
@@ -109,6 +149,7 @@ export const checkReservations = Effect.fnUntraced(function* (
       ({ code }) => code === streamTooLarge,
       () => Effect.void
     ),
+    oncePeersAreBack,
     Effect.catchIf(isStorageShort, () =>
       Effect.fail(
         new NoSpaceError({
@@ -140,13 +181,8 @@ export const untilReported = <A, E, R>(
   effect: Effect.Effect<A, E | BrokerError, R>,
   remedy: string
 ) => {
-  const isShort = (error: E | BrokerError): error is BrokerError =>
-    error instanceof BrokerError && isStorageShort(error)
-  return Effect.retry(effect, {
-    while: isShort,
-    ...askingAgain
-  }).pipe(
-    Effect.catchIf(isShort, ({ message }) =>
+  return Effect.retry(oncePeersAreBack(effect), { while: isStorageShort, ...askingAgain }).pipe(
+    Effect.catchIf(isStorageShort, ({ message }) =>
       Effect.fail(
         new NoSpaceError({
           message: `the broker has less free space than its servers reported before (${message}): wait a minute, and ${remedy}`

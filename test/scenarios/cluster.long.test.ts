@@ -9,7 +9,7 @@ import { connectTo } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { start } from "../cli/running.ts"
-import { consistentRounds, noRecords } from "../kit/consistency.ts"
+import { consistentRounds, noRecords, quiet as nothingInFlight } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
@@ -70,6 +70,22 @@ const readings = (
 ]
 
 describe("a cluster of three brokers", () => {
+  it.live("is set up once a server is back that it has not heard of since its start", () =>
+    Effect.gen(function* () {
+      const [away, ...others] = [...cluster.servers.values()]
+      if (away === undefined) throw new Error("there is no server")
+      yield* Effect.promise(away.kill9)
+      yield* Effect.promise(() => Promise.all(others.map(({ kill9 }) => kill9())))
+      yield* Effect.promise(() => Promise.all(others.map(({ restart }) => restart())))
+      const { eventRoot, prefix } = installation(cluster)
+      const place = ["--nats", cluster.url, "--prefix", prefix, "--events", eventRoot]
+      const init = yield* start("init", "--replicas", "3", "--partitions", "1", ...place)
+      yield* init.until((_, err) => err.some((line) => line.includes("a server of the cluster is")))
+      yield* Effect.promise(away.restart)
+      assert.strictEqual(yield* init.ended, 0)
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
   scenario("has copies that are behind, and is read to what it has acknowledged all the same", () =>
     Effect.gen(function* () {
       const { connection, names } = yield* natsClients
@@ -181,6 +197,8 @@ describe("a cluster of three brokers", () => {
         yield* Effect.all([owner.kill9, Effect.promise(another.kill9)], { concurrency: 2 })
         const sent = hook.requests.length
         yield* hook.received(count)
+        // The test may itself have been connected to the server that it has killed.
+        yield* Effect.eventually(nothingInFlight)
         const accounts = yield* consistentRounds
         assert.lengthOf(accounts, count)
         assert.isTrue(accounts.every(({ ends }) => ends[0]?.kind === "delivered"))
