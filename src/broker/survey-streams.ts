@@ -24,11 +24,21 @@ export interface StreamSurvey {
   /** Replicas that are offline or not current. */
   readonly behind: ReadonlyArray<{
     readonly server: string
+    /** The broker says so, or the leader has not heard of it for {@link offlineAfterMs}. */
     readonly offline: boolean
     /** Operations that it has not applied yet. */
     readonly lag: number
   }>
 }
+
+/** A leader hears of each copy every second. A server of which it does not for longer is offline, ms. */
+const offlineAfterMs = 10_000
+
+/** Returns for how long a stream has been led by the present leader, ms; undefined without a cluster. */
+const ledForMs = ({ cluster, ts = "" }: StreamInfo): number | undefined =>
+  cluster?.leader_since === undefined
+    ? undefined
+    : Date.parse(ts) - Date.parse(cluster.leader_since)
 
 /** The same for all streams together: a cluster waits 4 s for the leaders that there are not. */
 const listAnswerMs = "1 second"
@@ -53,6 +63,7 @@ export const surveyOf = (
   missing: boolean
 ): StreamSurvey => {
   const { cluster } = info ?? {}
+  const ledMs = (info === undefined ? undefined : ledForMs(info)) ?? 0
   const isLed = info !== undefined && (cluster === undefined || (cluster.leader ?? "") !== "")
   return {
     name,
@@ -60,7 +71,12 @@ export const surveyOf = (
     info,
     behind: (cluster?.replicas ?? [])
       .filter(({ current, offline }) => offline || !current)
-      .map(({ lag = 0, name, offline = false }) => ({ server: name, offline, lag }))
+      .map(({ active, lag = 0, name, offline = false }) => ({
+        server: name,
+        // A leader that has not heard of it at all says 0.
+        offline: offline || (active > 0 ? active / 1e6 : ledMs) > offlineAfterMs,
+        lag
+      }))
   }
 }
 
@@ -107,11 +123,19 @@ const silentAfterMs = 5_000
 /**
  * Returns the sources of which a stream hears nothing, and for how long, ms. The broker begins again by
  * itself, some 10 to 40 s after a server was lost. Their lag is no longer true: it may say 0.
+ *
+ * The time is undefined for a source that a server which is alone has not heard of since it started.
  */
-export const silentSources = ({ sources = [] }: StreamInfo) =>
-  sources
-    .map(({ active, name }) => ({ name, silentMs: active / 1e6 }))
-    .filter(({ silentMs }) => silentMs > silentAfterMs)
+export const silentSources = (info: StreamInfo) => {
+  const { sources = [] } = info
+  return sources
+    .map(({ active, name }) => ({
+      name,
+      // A leader that has not heard of a source at all says -1.
+      silentMs: active < 0 ? ledForMs(info) : active / 1e6
+    }))
+    .filter(({ silentMs }) => silentMs === undefined || silentMs > silentAfterMs)
+}
 
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
 export const lookAtConsumer = Effect.fnUntraced(function* (

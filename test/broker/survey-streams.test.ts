@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { jetstreamManager } from "@nats-io/jetstream"
+import { jetstreamManager, type PeerInfo, type StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
-import { lookAtStreams } from "../../src/broker/survey-streams.ts"
+import { lookAtStreams, surveyOf } from "../../src/broker/survey-streams.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { type AccountsServer, startWithAccounts, type User } from "../kit/nats-accounts.ts"
 
@@ -63,5 +63,28 @@ describe("the states of many streams", () => {
     assert.lengthOf(looked.asked, 6)
     assert.lengthOf(looked.violations, 1)
     assert.include(looked.violations[0], "$JS.API.STREAM.LIST")
+  })
+})
+
+describe("the copies of a stream", () => {
+  /** What is said of the other copy, of which the leader heard some seconds ago, 0 for never. */
+  const behind = (heardSeconds: number, ledForSeconds: number, changes: Partial<PeerInfo> = {}) => {
+    const ts = "2026-11-30T18:11:00Z"
+    const leader_since = new Date(Date.parse(ts) - ledForSeconds * 1e3).toISOString()
+    const copy = { name: "n1", current: false, active: heardSeconds * 1e9, lag: 7, ...changes }
+    const cluster = { leader: "n0", leader_since, replicas: [copy] }
+    return surveyOf("PETREL_DEAD", { cluster, ts } as StreamInfo, false).behind
+  }
+
+  it("are behind while their server answers, and offline once it has not for a while", () => {
+    assert.deepStrictEqual(behind(1, 60), [{ server: "n1", offline: false, lag: 7 }])
+    assert.deepStrictEqual(behind(11, 60), [{ server: "n1", offline: true, lag: 7 }])
+    assert.deepStrictEqual(behind(1, 60, { offline: true })[0]?.offline, true)
+    assert.deepStrictEqual(behind(1, 60, { current: true }), [])
+  })
+
+  it("are offline, too, if the leader has never heard of them", () => {
+    assert.strictEqual(behind(0, 2)[0]?.offline, false)
+    assert.strictEqual(behind(0, 11)[0]?.offline, true)
   })
 })

@@ -70,14 +70,14 @@ const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
 const behind = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const info = yield* streamInfo("look at the sources of the events", names.events)
-  const silent = new Map(silentSources(info).map(({ name, silentMs }) => [name, silentMs]))
+  const silent = new Map(silentSources(info).map(({ name, silentMs }) => [name, { silentMs }]))
   return (info.sources ?? []).flatMap(({ lag, name }): ReadonlyArray<Caution> => {
-    const silentMs = silent.get(name)
-    if (lag <= 0 && silentMs === undefined) return []
+    const silence = silent.get(name)
+    if (lag <= 0 && silence === undefined) return []
     const says =
-      silentMs === undefined
+      silence === undefined
         ? `they are in ${name} and have not come to ${names.events} yet: nothing here is about them`
-        : `nothing has come from ${name} to ${names.events} for ${spanText(silentMs)}, and how many are there is not known: nothing here is about them`
+        : `nothing has come from ${name} to ${names.events} ${silence.silentMs === undefined ? "yet" : `for ${spanText(silence.silentMs)}`}, and how many are there is not known: nothing here is about them`
     return [{ kind: "source-behind", tenant: names.tenantOf(name) ?? "_", events: lag, says }]
   })
 })

@@ -164,11 +164,11 @@ const aboutSilentSources = ({ streams }: Survey): Conditions => {
   const text = silent
     .map(
       ({ name, silentMs, target }) =>
-        `${target} has received nothing from ${plainText(name)} for ${spanText(silentMs)}`
+        `${target} has received nothing from ${plainText(name)} ${silentMs === undefined ? "yet" : `for ${spanText(silentMs)}`}`
     )
     .slice(0, 3)
     .join(", ")
-  const isLong = silent.some(({ silentMs }) => silentMs > silentTooLongMs)
+  const isLong = silent.some(({ silentMs = 0 }) => silentMs > silentTooLongMs)
   const conditions = conditionIf(
     silent.length > 0,
     "source-silent",
@@ -217,11 +217,19 @@ const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => 
 }
 
 const aboutCopies = ({ streams }: Survey): ReadonlyArray<Condition> => {
+  const clusters = streams.flatMap(({ info }) => info?.cluster ?? [])
+  // A server may be silent about some of its copies only, as when its disk was full.
+  const alive = new Set(
+    clusters.flatMap(({ leader, replicas = [] }) => [
+      leader,
+      ...replicas.filter(({ current }) => current).map(({ name }) => name)
+    ])
+  )
   const servers = new Map<string, { offline: boolean; lag: number; streams: Array<string> }>()
   for (const { behind, name } of streams)
     for (const { lag, offline, server } of behind) {
       const known = servers.get(server) ?? { offline: false, lag: 0, streams: [] }
-      known.offline ||= offline
+      known.offline ||= offline && !alive.has(server)
       known.lag = Math.max(known.lag, lag)
       known.streams.push(name)
       servers.set(server, known)
@@ -229,8 +237,8 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<Condition> => {
   return [...servers].map(([server, { lag, offline, streams }]) => ({
     code: offline ? "copy-offline" : "copy-behind",
     text: offline
-      ? `server ${server} is offline, so ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart`
-      : `server ${server} is up to ${plural(lag, "message")} behind with its copies of ${namesText(streams)}: if this lasts, look at its log; a server whose disk was full needs free space and a restart`
+      ? `server ${server} is offline or does not answer, so ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart`
+      : `server ${server} is ${lag === 0 ? "" : `up to ${plural(lag, "message")} `}behind with its copies of ${namesText(streams)}: if this lasts, look at its log; a server whose disk was full needs free space and a restart`
   }))
 }
 

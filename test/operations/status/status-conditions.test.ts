@@ -288,8 +288,24 @@ describe("what is not as it should be", () => {
       /^PETREL_EVENTS has received nothing from PETREL_EVENTS_acme for 15 s: messages that are published there are ackn/
     )
     assert.deepStrictEqual(codes(quietFor(61)), [["source-silent"], []])
-    // Before the first message of a source.
-    assert.deepStrictEqual(codes(quietFor(-1e-9)), [[], []])
+  })
+
+  it("is a source that the leader of a stream has never heard of", () => {
+    const neverHeard = (ledForSeconds?: number) => {
+      const sources = [{ name: "PETREL_EVENTS_acme", lag: 0, active: -1 }]
+      const ts = "2026-11-30T18:11:00Z"
+      const leader_since = new Date(Date.parse(ts) - (ledForSeconds ?? 0) * 1e3).toISOString()
+      const cluster = { leader: "n0", ...(ledForSeconds === undefined ? {} : { leader_since }) }
+      const info: Partial<StreamInfo> = { cluster, sources, ts }
+      return { ...busy, streams: [led({ info: { config: {}, ...info } as StreamInfo })] }
+    }
+    assert.deepStrictEqual(codes(neverHeard(4)), [[], []])
+    assert.deepStrictEqual(codes(neverHeard(15)), [[], ["source-silent"]])
+    assert.match(texts(neverHeard(15))[0] ?? "", / has received nothing from .* for 15 s: /)
+    assert.deepStrictEqual(codes(neverHeard(61)), [["source-silent"], []])
+    // A server that is alone does not say since when.
+    assert.deepStrictEqual(codes(neverHeard()), [[], ["source-silent"]])
+    assert.match(texts(neverHeard())[0] ?? "", / has received nothing from .* yet: /)
   })
 
   it("is an endpoint that was suspended: what waits there expires", () => {
@@ -311,10 +327,19 @@ describe("what is not as it should be", () => {
       []
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(true) }), [
-      "server n2 is offline, so 2 streams have one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart"
+      "server n2 is offline or does not answer, so 2 streams have one copy fewer: bring it back before another fails; a server whose disk was full needs free space and a restart"
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(false) }), [
       "server n2 is up to 1,200 messages behind with its copies of PETREL_EVENTS, PETREL_DEAD: if this lasts, look at its log; a server whose disk was full needs free space and a restart"
+    ])
+  })
+
+  it("is a server that is silent about some of its copies only: it runs", () => {
+    const replicas = [{ name: "n2", current: true, active: 1, lag: 0 }]
+    const healthy = led({ info: { config: {}, cluster: { leader: "n1", replicas } } as StreamInfo })
+    const behind = led({ name: "PETREL_DEAD", behind: [{ server: "n2", offline: true, lag: 0 }] })
+    assert.deepStrictEqual(texts({ ...busy, streams: [healthy, behind] }), [
+      "server n2 is behind with its copies of PETREL_DEAD: if this lasts, look at its log; a server whose disk was full needs free space and a restart"
     ])
   })
 
