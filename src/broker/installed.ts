@@ -172,6 +172,10 @@ export const refuseChange = Effect.gen(function* () {
   })
 })
 
+/** True if the tokens are in this account for certain: without a record they may be in another. */
+export const isAccessHere = ({ isAccessApart, partitions }: LayoutRecord): boolean =>
+  partitions !== undefined && isAccessApart !== true
+
 /**
  * Reads the layout record, and which streams of the installation there are. `partitions` is undefined
  * if no init has completed; `begun` is the number that the last init was going to create, as the
@@ -205,7 +209,7 @@ export const readInstallation = Effect.gen(function* () {
         )
           .map(({ stream }) => stream.name)
           .filter((name) => !all.has(name))
-          .filter((name) => record.isAccessApart !== true || !isOfAccess(names, name))
+          .filter((name) => isAccessHere(record) || !isOfAccess(names, name))
   const hasIntake = record.settings?.intake === true || all.has(names.intake)
   return { record, partitions, begun, missing, hasIntake }
 })

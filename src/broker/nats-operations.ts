@@ -117,6 +117,13 @@ const headersOnlyOf =
       Effect.orElseSucceed(() => true)
     )
 
+const entryOf =
+  ({ bucket }: Pick<Clients, "bucket">): Broker["Service"]["entry"] =>
+  (name, key) =>
+    Effect.flatMap(bucket(name), (kv) =>
+      askForState(ask(`read ${key} in KV_${name}`, () => kv.get(key)))
+    )
+
 /** Returns the broker's operations, carried out by the NATS clients. */
 export const operationsOf = (
   clients: Clients,
@@ -148,10 +155,7 @@ export const operationsOf = (
     readRun: (options, see) => readRun(clients, options, see),
     firstSince: (stream, time) => firstSince(js, stream, time),
     countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),
-    entry: (name, key) =>
-      Effect.flatMap(bucket(name), (kv) =>
-        askForState(ask(`read ${key} in KV_${name}`, () => kv.get(key)))
-      ),
+    entry: entryOf(clients),
     watch: (name) =>
       Effect.flatMap(bucket(name), (kv) =>
         Effect.acquireRelease(

@@ -94,21 +94,24 @@ export const restrictionsOfConsumer = (
   wanted: WantedConsumer,
   copies = 1
 ): ReadonlyArray<string> => {
-  const { filter_subjects = [], max_ack_pending = 0, max_deliver = -1, num_replicas } = config
+  const { max_ack_pending = 0, max_deliver = -1, num_replicas } = config
   return [
     // 0 means as many as its stream has.
     ...((num_replicas || copies) < copies ? ["num_replicas"] : []),
     ...(paused === true ? ["pause_until"] : []),
     ...(config.filter_subject === wanted.filter_subject ? [] : ["filter_subject"]),
-    ...(filter_subjects.length === 0 ? [] : ["filter_subjects"]),
+    ...(filtersText(config) === filtersText(wanted) ? [] : ["filter_subjects"]),
     ...(max_deliver > 0 ? ["max_deliver"] : []),
     ...(max_ack_pending > 0 && max_ack_pending < (wanted.max_ack_pending ?? 0)
       ? ["max_ack_pending"]
       : []),
-    ...unsetFields.filter((field) => isSet(config[field])),
+    ...unsetFields.filter((field) => isSet(config[field]) && !isSet(wanted[field])),
     ...(needsRemaking(config) ? ["priority_policy"] : [])
   ]
 }
+
+const filtersText = ({ filter_subjects = [] }: Pick<WantedConsumer, "filter_subjects">): string =>
+  filter_subjects.toSorted().join(" ")
 
 const isSet = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : Boolean(value)

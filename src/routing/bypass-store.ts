@@ -3,8 +3,10 @@ import { nanos } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { consumerNotFound, ifFound } from "../broker/broker-error.ts"
-import { routerConsumer } from "../broker/consumers.ts"
+import { routerConsumer, type WantedConsumer } from "../broker/consumers.ts"
+import { restrictionsOfConsumer } from "../broker/restrictions.ts"
 import { type StoredValue, writeValue } from "../broker/values.ts"
+import type { Names } from "../domain/names.ts"
 import type { Bypass, FloodTenants } from "../policy/bypass.ts"
 import { closingForMs } from "../policy/bypass.ts"
 
@@ -85,6 +87,24 @@ export const announceBypass = (stored: StoredBypass, { flooding, passing }: Floo
   return writeBypass({ ...stored, bypass }, "announced")
 }
 
+/** Returns the consumer of a bypass that begins at a sequence. @param ackWait ms */
+const bypassConsumer = (
+  names: Names,
+  { consumer, tenants }: Bypass,
+  from: number,
+  ackWait: number
+): WantedConsumer => ({
+  ...routerConsumer(names, ackWait),
+  durable_name: consumer,
+  filter_subjects: [...tenants].flatMap((tenant) => [
+    names.subjects.eventsOf(tenant),
+    names.subjects.alertEvent(tenant, ">")
+  ]),
+  deliver_policy: DeliverPolicy.StartSequence,
+  opt_start_seq: from,
+  inactive_threshold: nanos(unusedForMs)
+})
+
 /**
  * Makes the consumer of a bypass, unless there is one.
  *
@@ -92,38 +112,49 @@ export const announceBypass = (stored: StoredBypass, { flooding, passing }: Floo
  * @returns the first sequence that it gives.
  */
 export const makeBypassConsumer = Effect.fnUntraced(function* (
-  { consumer, tenants }: Bypass,
+  bypass: Bypass,
   from: number,
   ackWait: number
 ) {
   const { consumerInfo, makeConsumer, names } = yield* Broker
-  const look = consumerInfo("look at the bypass", names.events, consumer)
+  const look = consumerInfo("look at the bypass", names.events, bypass.consumer)
   const known = yield* ifFound(look, consumerNotFound)
   if (known === undefined)
-    yield* makeConsumer("make the bypass", names.events, {
-      ...routerConsumer(names, ackWait),
-      durable_name: consumer,
-      filter_subjects: [...tenants].flatMap((tenant) => [
-        names.subjects.eventsOf(tenant),
-        names.subjects.alertEvent(tenant, ">")
-      ]),
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: from,
-      inactive_threshold: nanos(unusedForMs)
-    })
+    yield* makeConsumer(
+      "make the bypass",
+      names.events,
+      bypassConsumer(names, bypass, from, ackWait)
+    )
   const { config } = known ?? (yield* look)
   return config.opt_start_seq ?? from
 })
 
+/** Reads the consumer of an open bypass, and by which fields somebody else's tool has changed it. */
+const lookAtBypass = Effect.fnUntraced(function* (bypass: Bypass) {
+  const { consumerInfo, names } = yield* Broker
+  const look = consumerInfo("look at the bypass", names.events, bypass.consumer)
+  const info = yield* ifFound(look, consumerNotFound)
+  const { from = 0 } = bypass
+  return {
+    info,
+    changed:
+      info === undefined ? [] : restrictionsOfConsumer(info, bypassConsumer(names, bypass, from, 0))
+  }
+})
+
+/** Returns the fields by which the consumer of a bypass hands out too little, as it was changed. */
+export const readBypassChanges = (bypass: Bypass | undefined) =>
+  bypass?.from === undefined
+    ? Effect.succeed([])
+    : Effect.map(lookAtBypass(bypass), ({ changed }) => changed)
+
 /**
  * Reads up to which sequence all events of a bypass are routed; undefined where that is not known,
- * as of a consumer that begins at another sequence.
+ * as of a consumer that begins at another sequence, or was given other filters.
  */
-export const readBypassFloor = Effect.fnUntraced(function* ({ consumer, from }: Bypass) {
-  const { consumerInfo, names } = yield* Broker
-  const look = consumerInfo("look at the bypass", names.events, consumer)
-  const found = yield* ifFound(look, consumerNotFound)
-  return found === undefined || found.config.opt_start_seq !== from
+export const readBypassFloor = Effect.fnUntraced(function* (bypass: Bypass) {
+  const { changed, info } = yield* lookAtBypass(bypass)
+  return info === undefined || changed.length > 0 || info.config.opt_start_seq !== bypass.from
     ? undefined
-    : found.ack_floor.stream_seq
+    : info.ack_floor.stream_seq
 })

@@ -1,9 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { announceBypass, readBypass } from "../../src/routing/bypass-store.ts"
+import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
+import { announceBypass, readBypass, readBypassFloor } from "../../src/routing/bypass-store.ts"
 import { endpoint, history, publishTo, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -70,6 +72,41 @@ describe("a bypass", () => {
       assert.strictEqual(judgement.tally.repeated, 0)
       assert.lengthOf(calm.requests, 60)
       assert.lengthOf(busy.requests, 40)
+    })
+  )
+
+  scenario("waits for what its consumer was made to leave out, and says so", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const hook = yield* receiver()
+      for (const tenant of ["calm", "other", "busy"]) yield* endpoint({ tenant, url: hook.url })
+      const facts = yield* history
+      yield* worker({ id: "w1" })
+      const flood = { flooding: ["busy"], passing: ["calm", "other"] }
+      yield* announceBypass(yield* readBypass, flood)
+      const open = yield* bypassThat((bypass) => bypass?.from !== undefined)
+      const { consumer = "", from = 0 } = open ?? {}
+      const change = { filter_subjects: [names.subjects.eventsOf("other")] }
+      yield* ask("change", () => jsm.consumers.update(names.events, consumer, change))
+      yield* publishSome("nobody", 0, from)
+      yield* publishSome("calm", 0, 10)
+      yield* publishSome("other", 0, 10)
+      yield* facts.count("delivered", 10)
+      const survey = yield* readSurvey
+      const { problems } = conditionsOf(survey)
+      assert.deepStrictEqual(
+        problems.map(({ code }) => code),
+        ["consumer-changed"]
+      )
+      assert.include(
+        problems[0]?.text,
+        `the consumer ${consumer} of ${names.events} was changed with another tool (filter_subjects), `
+      )
+      assert.isUndefined(open && (yield* readBypassFloor(open)))
+
+      yield* ask("remove", () => jsm.consumers.delete(names.events, consumer))
+      yield* facts.count("delivered", 20)
+      assert.lengthOf(hook.requests, 20)
     })
   )
 })

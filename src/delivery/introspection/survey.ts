@@ -5,7 +5,7 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer } from "../../broker/consumers.ts"
-import { readInstallation, TopologyError } from "../../broker/installed.ts"
+import { isAccessHere, readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { type RestrictedStream, restrictedAmong } from "../../broker/restrictions.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
@@ -43,7 +43,7 @@ import { countOpen } from "../../history/dead-fates.ts"
 import type { Bypass } from "../../policy/bypass.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
-import { mayHaveBypass, readBypass } from "../../routing/bypass-store.ts"
+import { mayHaveBypass, readBypass, readBypassChanges } from "../../routing/bypass-store.ts"
 import { timers } from "../../time/timers.ts"
 import { deadLetterUseIn } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -105,6 +105,8 @@ export interface Survey {
   readonly unroutable?: UnroutableSurvey | undefined
   /** The bypass by which events pass a flood; undefined also where that cannot be read. */
   readonly bypass?: Bypass | undefined
+  /** Fields by which that one's consumer hands out too little, as somebody has changed them. */
+  readonly bypassChanges?: ReadonlyArray<string> | undefined
   /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
 }
@@ -278,8 +280,9 @@ const surveyWorkers = Effect.fnUntraced(function* (
     ],
     { concurrency: "unbounded" }
   )
+  const bypassChanges = yield* orUnknown(readBypassChanges(bypass?.bypass))
   return {
-    ...{ roster: bucket?.roster, ended: bucket?.ended, bypass: bypass?.bypass },
+    ...{ roster: bucket?.roster, ended: bucket?.ended, bypass: bypass?.bypass, bypassChanges },
     ...{ incoming, sources, writeErrors: reports.failing, unready: reports.unready }
   }
 })
@@ -342,7 +345,7 @@ export const readSurvey = Effect.gen(function* () {
   })
   const theirs = tenantStreamsOf(names, sources)
   const all = [...streams, ...theirs.filter(({ state }) => state !== "led")]
-  const isApart = record.isAccessApart === true || !isLed(buckets.workers)
+  const isApart = !isAccessHere(record) || !isLed(buckets.workers)
   const { bytes, limitBytes } = space.backlogs
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {
@@ -353,15 +356,12 @@ export const readSurvey = Effect.gen(function* () {
     // This account does not have the tokens if they are in one of their own.
     streams: isApart ? all.filter(({ name }) => !isOfAccess(names, name)) : all,
     restricted: restrictedAmong(names, [...streams, ...theirs], record, count, server()),
-    writeErrors,
-    unready,
-    health,
-    space,
+    ...{ health, space, unready, writeErrors },
+    lacksLayout: record.partitions === undefined && isLed(buckets.workers),
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
     events: routed,
     dead: letters,
     sources: sources?.divergences ?? [],
-    lacksLayout: record.partitions === undefined && isLed(buckets.workers),
     change: record.change,
     partitions: partitions.map((partition) => {
       const owner = roster?.leases.get(partition.partition)?.said.worker ?? null
@@ -373,7 +373,7 @@ export const readSurvey = Effect.gen(function* () {
     oldest,
     incoming,
     unroutable,
-    bypass: workers.bypass,
+    ...{ bypass: workers.bypass, bypassChanges: workers.bypassChanges },
     alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
   }
   return survey

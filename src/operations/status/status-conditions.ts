@@ -82,9 +82,12 @@ const withoutCopies = (all: ReadonlyArray<Changed>): ReadonlyArray<Changed> =>
 
 /** What was changed with another tool so that it loses something, or holds it back. */
 const aboutRestricted = ({
+  bypass,
+  bypassChanges = [],
   events,
   partitions,
-  restricted = []
+  restricted = [],
+  space
 }: Survey): ReadonlyArray<Condition> => {
   const sealed = restricted.filter(({ fields }) => fields.some(isLasting))
   const others = withoutCopies(restricted.filter((stream) => !sealed.includes(stream)))
@@ -127,6 +130,11 @@ const aboutRestricted = ({
       consumers.length > 0,
       "consumer-changed",
       `the ${consumers.length === 1 ? "consumer" : "consumers"} of ${namesText(consumers.map(({ name }) => name))} ${wereText(consumers)} changed with another tool (${fieldsOf(consumers)}), so that messages are held back there: \`petrel init\` changes this back`
+    ),
+    ...conditionIf(
+      bypassChanges.length > 0,
+      "consumer-changed",
+      `the consumer ${bypass?.consumer} of ${space.events.name} was changed with another tool (${bypassChanges.join(", ")}), so that events that pass a flood are held back: remove it (\`nats consumer rm ${space.events.name} ${bypass?.consumer}\`), and a worker makes it again within seconds`
     )
   ]
 }
