@@ -370,9 +370,12 @@ export class Oracle implements ServerEvents {
    * names no problem but rounds that ended in two ways.
    */
   judgeMeanwhile({ problems }: Judgement): void {
-    if (this.#mayRepeat) return
+    if (this.#hasWrapped) return
     for (const { endpoint, eventSeq, kind, round, says } of problems.list) {
-      const event = [...this.#events.values()].find(({ seq }) => seq === eventSeq)
+      const event = [...this.#events.values()].findLast(({ seq }) => seq === eventSeq)
+      // What was lost may be missing, and confuse the rest.
+      if (this.#hasLoss && (kind !== "missing" || this.#isExcused(event?.key ?? "", endpoint)))
+        continue
       const { ends = [] } = this.#rounds.get(`${event?.key}.${endpoint}.${round}`) ?? {}
       if (kind === "contradiction" && isTwofold(ends)) continue
       // What a former owner stores late may change what becomes of a delivery whose letter is stored.
