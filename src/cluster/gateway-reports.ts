@@ -24,9 +24,8 @@ export const GatewayReport = Schema.Struct({
   refusing: Schema.Array(RefusingSource).annotateKey({
     description: "Sources that refuse every request."
   }),
-  isSilent: Schema.optionalKey(Schema.Boolean).annotateKey({
-    description:
-      "True if the broker did not acknowledge what it last tried to store. (Default: false)"
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why the broker did not store what it tried last, one sentence; absent if it did."
   })
 })
 export type GatewayReport = typeof GatewayReport.Type

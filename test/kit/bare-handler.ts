@@ -9,6 +9,7 @@ import { GatewayCounts } from "../../src/intake/gateway/counts.ts"
 import { makeHandler } from "../../src/intake/gateway/handle-request.ts"
 import { SourceTable } from "../../src/intake/gateway/live-sources.ts"
 import { Refusals } from "../../src/intake/gateway/refusals.ts"
+import { StoreWatch } from "../../src/intake/gateway/store-watch.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(Source))
 
@@ -36,6 +37,7 @@ export const bareHandler = (take: () => Promise<Answer>, requests = defaultBound
     connections: { begin: () => undefined, recognize: () => undefined } as unknown as Connections,
     isStopping: () => state.isStopping,
     refusals: new Refusals(),
+    store: new StoreWatch(admission, bounds.silentMs),
     sources: () => sources,
     run: take as never
   })

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { connect } from "node:net"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -17,7 +17,7 @@ import {
   rotateSource,
   setSource
 } from "../../src/operations/sources/manage-sources.ts"
-import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
+import { endpoint, eventually, history, installation, nth, worker } from "../kit/engine.ts"
 import {
   githubWebhook,
   heldBroker,
@@ -29,8 +29,9 @@ import {
   stripeSource,
   stripeWebhook
 } from "../kit/gateway.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer, outage } from "../kit/scenario.ts"
+import { onServer, outage, quiet } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
@@ -462,17 +463,16 @@ describe.concurrent("a gateway", () => {
 })
 
 describe("a gateway whose broker does not answer", () => {
+  const quick = { bounds: { ...defaultBounds, silentMs: 500 }, reportMs: 100 }
+  const problemOf = Effect.map(readGatewayReports, ([one]) => one?.problem)
+
   outage("says so within seconds, then at once, and goes on by itself", (_, server) =>
     Effect.gen(function* () {
       yield* stripeSource()
-      const { port, problems } = yield* startGateway({
-        bounds: { ...defaultBounds, silentMs: 500 },
-        reportMs: 100
-      })
-      const isSilent = Effect.map(readGatewayReports, ([one]) => one?.isSilent ?? false)
+      const { port, problems } = yield* startGateway(quick)
       const post = (id: string) => postTo(port, path, stripeWebhook(stripeEvent(id)))
       assert.strictEqual((yield* post("evt_1")).status, 200)
-      assert.isFalse(yield* isSilent)
+      assert.isUndefined(yield* problemOf)
       server.pause()
       const first = yield* post("evt_2")
       assert.deepStrictEqual([first.status, first.headers["retry-after"]], [503, "2"])
@@ -482,11 +482,65 @@ describe("a gateway whose broker does not answer", () => {
       })
       assert.isTrue(others.every(({ status }) => status === 503))
       server.resume()
-      yield* eventually(isSilent, (silent) => silent)
       const back = yield* eventually(post("evt_2"), ({ status }) => status === 200)
       assert.strictEqual(back.status, 200)
       assert.deepStrictEqual(problems(), [])
-      yield* eventually(isSilent, (silent) => !silent)
     })
+  )
+
+  outage("says so without a request as well, until the broker answers again", (_, server) =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const { problems } = yield* startGateway(quick)
+      const says = (text: string) =>
+        eventually(Effect.sync(problems), ([problem = "ready"]) => problem.includes(text))
+      yield* says("ready")
+      server.pause()
+      yield* says("does not answer")
+      server.resume()
+      yield* says("ready")
+      yield* Effect.promise(() => server.kill9())
+      yield* says("the broker is not connected")
+      yield* Effect.promise(() => server.restart())
+      yield* says("ready")
+    })
+  )
+
+  /** A broker that denies its only user a subject to publish to, which a reload changes. */
+  const denying = Effect.gen(function* () {
+    const config = (denied: string) =>
+      `authorization { users: [
+        { user: me, password: pw, permissions: { publish: { deny: ["${denied}"] } } }
+      ] }`
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => startServer({ config: config("nothing") })),
+      (one) => Effect.promise(() => one.stop())
+    )
+    return {
+      place: installation({ ...server, url: server.url.replace("//", "//me:pw@") }),
+      deny: (subject: string) => Effect.promise(() => server.reloadWith(config(subject)))
+    }
+  })
+
+  it.live("stores what it could not, and is ready again without another request", () =>
+    Effect.gen(function* () {
+      const { deny, place } = yield* denying
+      yield* place.run(
+        Effect.gen(function* () {
+          yield* stripeSource()
+          const { port, problems } = yield* startGateway(quick)
+          const { names } = yield* Broker
+          yield* deny(names.subjects.allIncoming)
+          const refused = yield* postTo(port, path, stripeWebhook(stripeEvent("evt_1")))
+          assert.strictEqual(refused.status, 503)
+          yield* eventually(problemOf, (problem) => problem !== undefined)
+          assert.lengthOf(problems(), 1)
+          yield* deny("nothing")
+          yield* eventually(problemOf, (problem) => problem === undefined)
+          assert.deepStrictEqual(problems(), [])
+          assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

@@ -14,6 +14,8 @@ const gone: Readonly<Record<string, string>> = {
     "it is deliveries.ackPending, the broker's own term",
   "GET /v1/status answer partitions.handedOut":
     "it is partitions.ackPending, the broker's own term",
+  "GET /v1/status answer incoming.gateways.isSilent":
+    "it is incoming.gateways.problem, which says why; isSilent was there for some hours",
   "GET /v1/status answer room.waiting":
     "backlogs have no room of their own since they hold references"
 }

@@ -3350,8 +3350,8 @@ export interface Status {
         /** When the first was refused. */
         readonly since: string
       }>
-      /** True if the broker did not acknowledge what it last tried to store. (Default: false) */
-      readonly isSilent?: boolean
+      /** Why the broker did not store what it tried last, one sentence; absent if it did. */
+      readonly problem?: string
     }>
     /** The outboxes of databases, as their relays last reported. */
     readonly outboxes: ReadonlyArray<{

@@ -39,6 +39,7 @@ export class Admission {
   readonly #sources: Shares
   #silentSince: number | undefined
   #probedAt = 0
+  #problem: string | undefined
 
   constructor(bounds: AdmissionBounds = defaultBounds) {
     this.#bounds = bounds
@@ -50,9 +51,9 @@ export class Admission {
     return this.#tenants.total
   }
 
-  /** True while the broker answers nothing. */
-  get isSilent(): boolean {
-    return this.#silentSince !== undefined
+  /** Why what was tried last was not stored, one sentence; undefined if it was. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** Says why a request would not be taken now, before its body is read. */
@@ -90,24 +91,34 @@ export class Admission {
         outcome: "rate-limited",
         retryAfterS: Math.max(1, Math.ceil(rate.waitFor(now) / 1_000))
       }
-    if (this.isSilent) this.#probedAt = now
+    if (this.#silentSince !== undefined) this.#probedAt = now
     return undefined
   }
 
-  /** Notes that the broker answered a publish, or refused it. */
-  answered(): void {
+  /**
+   * Notes that the broker answered.
+   *
+   * @param problem why it stores nothing, one sentence. (Default: it stores)
+   */
+  answered(problem?: string): void {
     this.#silentSince = undefined
+    this.#problem = problem
   }
 
-  /** Notes that a publish went unanswered. */
-  unanswered(): void {
+  /**
+   * Notes that the broker did not answer.
+   *
+   * @param problem what it did not answer, one sentence.
+   */
+  unanswered(problem: string): void {
     this.#silentSince ??= timers.monotonicMs()
     this.#probedAt = timers.monotonicMs()
+    this.#problem = problem
   }
 
   /** True while the broker is silent, and was tried just now. */
   #isSilentFor(now: number): boolean {
-    return this.isSilent && now - this.#probedAt < probeEveryMs
+    return this.#silentSince !== undefined && now - this.#probedAt < probeEveryMs
   }
 
   #silent(): NotNow {

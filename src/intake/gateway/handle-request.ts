@@ -13,6 +13,7 @@ import type { GatewayCounts, Outcome } from "./counts.ts"
 import type { LiveSource, SourceTable } from "./live-sources.ts"
 import { declaredLength, readBody } from "./read-body.ts"
 import type { Refusals } from "./refusals.ts"
+import type { StoreWatch } from "./store-watch.ts"
 import { makeTakeRequest, tellRefusing } from "./take-request.ts"
 import { WaitingRequests } from "./waiting.ts"
 
@@ -24,6 +25,7 @@ interface HandlerOptions {
   /** The largest event, bytes. */
   readonly maxBytes: number
   readonly refusals: Refusals
+  readonly store: StoreWatch
   /** Once it does, each answer is the last one of its connection. */
   readonly isStopping: () => boolean
   readonly scheme: "http" | "https"
@@ -69,10 +71,11 @@ export const makeHandler = (options: HandlerOptions) => {
     refusals,
     run,
     scheme,
-    sources
+    sources,
+    store
   } = options
   const capacity = new BodyCapacity(bounds.bytes)
-  const take = makeTakeRequest({ admission, refusals, maxBytes, silentMs: bounds.silentMs })
+  const take = makeTakeRequest({ admission, refusals, maxBytes, store })
 
   const waiting = new WaitingRequests()
   const wake = () => waiting.wake((live) => admission.refuses(live) === undefined)

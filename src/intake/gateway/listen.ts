@@ -18,6 +18,7 @@ import type { GatewayCounts } from "./counts.ts"
 import { makeHandler } from "./handle-request.ts"
 import { followSources } from "./live-sources.ts"
 import { Refusals } from "./refusals.ts"
+import { StoreWatch } from "./store-watch.ts"
 
 /** Pause between reports, ms. */
 export const reportMs = 5_000
@@ -25,11 +26,12 @@ export const reportMs = 5_000
 const lastWordsMs = 1_000
 
 /**
- * Says again and again how a gateway is, and which sources refuse, until the scope closes. What the
- * broker does not take is said the next time.
+ * Checks again and again whether the broker stores what comes in, and says how the gateway is and
+ * which sources refuse, until the scope closes. What the broker does not take is said the next time.
  */
 const reportGateway = Effect.fnUntraced(function* (
-  admission: Pick<Admission, "underWay" | "isSilent">,
+  admission: Pick<Admission, "underWay" | "problem">,
+  store: StoreWatch,
   refusals: { readonly refusing: () => ReadonlyArray<RefusingSource> },
   everyMs: number
 ) {
@@ -37,15 +39,16 @@ const reportGateway = Effect.fnUntraced(function* (
   const say = Effect.suspend(() => {
     const at = timers.wallMs()
     const refusing = refusals.refusing()
-    const { isSilent, underWay } = admission
+    const { problem, underWay } = admission
     return writeGatewayReport({
       ...{ v: 1, gateway, host: hostname(), startedAt, at, underWay, refusing },
-      ...(isSilent ? { isSilent } : {})
+      ...(problem === undefined ? {} : { problem })
     })
   }).pipe(
     Effect.catch((error) => Effect.logDebug("the state of the gateway was not stored", error))
   )
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(say, Effect.sleep(everyMs))))
+  const turn = Effect.andThen(store.check, say)
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(turn, Effect.sleep(everyMs))))
   yield* Effect.addFinalizer(() =>
     Effect.ignore(Effect.timeoutOption(eraseGatewayReport(gateway), lastWordsMs))
   )
@@ -99,11 +102,12 @@ export interface Gateway {
  */
 export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const { bounds = defaultBounds, counts, tls } = options
-  const { names, streamInfo } = yield* Broker
+  const { life, names, streamInfo } = yield* Broker
   const sources = yield* followSources(makeCertificates(() => timers.wallMs()))
   const info = yield* streamInfo(`look at ${names.intake}`, names.intake)
   const maxBytes = info.config.max_msg_size - headerBytes
   const admission = new Admission(bounds)
+  const store = new StoreWatch(admission, bounds.silentMs)
   const connections = new Connections({
     ...{ max: options.maxConnections ?? maxConnections, maxHeld: options.maxHeldConnections },
     ...{ isPlain: tls === undefined, crowded },
@@ -114,7 +118,7 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   let isStopping = false
   const handle = makeHandler({
     isStopping: () => isStopping,
-    ...{ admission, connections, counts, maxBytes, refusals, sources, bounds },
+    ...{ admission, connections, counts, maxBytes, refusals, sources, store, bounds },
     scheme: tls === undefined ? "http" : "https",
     run: Effect.runPromiseWith(Context.add(context, Broker, yield* Broker))
   })
@@ -147,6 +151,7 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   )
   yield* reportGateway(
     admission,
+    store,
     {
       refusing: () => refusals.refusing((key) => sources().get(key, timers.wallMs()) !== undefined)
     },
@@ -154,7 +159,12 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   )
   return {
     port,
-    problems: () =>
-      admission.isSilent ? ["the broker does not answer: providers are told to come again"] : []
+    problems: () => {
+      if (life() === undefined) return ["the broker is not connected"]
+      const { problem } = admission
+      return problem === undefined
+        ? []
+        : [`nothing that comes in is stored, and providers are told to send it again: ${problem}`]
+    }
   } satisfies Gateway
 })

@@ -16,6 +16,7 @@ import type { Admission } from "./admission.ts"
 import { type Answer, noStore, notNow, tooLarge, unavailable } from "./answer.ts"
 import type { LiveSource } from "./live-sources.ts"
 import type { Refusals } from "./refusals.ts"
+import type { StoreWatch } from "./store-watch.ts"
 
 /** Events of one request that are stored concurrently. */
 const maxConcurrentStores = 16
@@ -54,8 +55,7 @@ const noteOf = (
 interface TakeOptions {
   readonly admission: Admission
   readonly refusals: Refusals
-  /** How long a publish is waited for, ms. */
-  readonly silentMs: number
+  readonly store: StoreWatch
   /** The largest event, bytes. */
   readonly maxBytes: number
 }
@@ -98,28 +98,7 @@ type Part = "stored" | "repeated" | "quarantined"
  * request is answered with 2xx only once the broker has acknowledged all of it, or has it in
  * quarantine.
  */
-export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: TakeOptions) => {
-  /** Stores something, and notes whether the broker answers. */
-  const within = <A, E, R>(store: Effect.Effect<A, E, R>) =>
-    store.pipe(
-      Effect.timeoutOrElse({
-        duration: silentMs,
-        orElse: () =>
-          Effect.fail(new NotStored({ reason: "unanswered", text: "the broker does not answer" }))
-      }),
-      Effect.tap(() => Effect.sync(() => admission.answered())),
-      Effect.tapError((error) =>
-        Effect.sync(() => {
-          const isUnanswered =
-            error instanceof NotStored
-              ? error.reason === "unanswered"
-              : error instanceof Error && "reason" in error && error.reason !== "rejected"
-          if (isUnanswered) admission.unanswered()
-          else admission.answered()
-        })
-      )
-    )
-
+export const makeTakeRequest = ({ admission, maxBytes, refusals, store }: TakeOptions) => {
   const putAside = Effect.fnUntraced(function* (
     live: LiveSource,
     request: ReceivedRequest,
@@ -131,7 +110,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     const { names } = yield* Broker
     const [reason, problem] = why
     const note = noteOf(live, request, reason, problem, event)
-    const { duplicate, seq } = yield* within(quarantine(source.tenant, note, body))
+    const { duplicate, seq } = yield* store.within(quarantine(source.tenant, note, body))
     if (duplicate) return
     yield* Effect.logWarning(`${sourceLabel(source)} put ${seq} into quarantine: ${problem}`)
     yield* tell(
@@ -160,7 +139,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       contentType: usualType(event.contentType),
       ...keptOfRequest(request)
     }
-    const stored = yield* Effect.result(within(storeIncoming(incoming)))
+    const stored = yield* Effect.result(store.within(storeIncoming(incoming)))
     if (Result.isFailure(stored)) {
       if (stored.failure.reason !== "invalid") return yield* Effect.fail(stored.failure)
       yield* putAside(live, request, event.body, ["invalid", stored.failure.text], event)
@@ -224,7 +203,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     refusals.verified(live.source)
     const refused = admission.refusesToStore(live)
     if (refused !== undefined) return notNow(live, refused)
-    return yield* taken(live, provider, request).pipe(
+    return yield* store.kept(taken(live, provider, request)).pipe(
       Effect.catch((error) => {
         if (!(error instanceof NotStored) || error.reason !== "too-large")
           return Effect.succeed(noStore)

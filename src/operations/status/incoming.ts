@@ -91,14 +91,14 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
 
 /** Names the gateways that cannot store what comes. */
 const silentGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
-  const silent = (incoming?.gateways ?? []).filter(({ isSilent = false }) => isSilent)
+  const silent = (incoming?.gateways ?? []).filter(({ problem }) => problem !== undefined)
   const hosts = [...new Set(silent.map(({ host }) => host))].slice(0, maxNamedHosts)
   return silent.length === 0
     ? []
     : [
         {
           code: "gateway-silent",
-          text: `the broker did not acknowledge what ${plural(silent.length, "gateway")} (on ${plainText(hosts.join(", "))}) last tried to store, so providers were told to send it again: if this lasts, look at the log there; it tries again with the next request`
+          text: `the broker does not store what ${plural(silent.length, "gateway")} (on ${plainText(hosts.join(", "))}) took in, so providers are told to send it again (${plainText(silent.at(-1)?.problem ?? "")}): if this lasts, look at the log there; it tries again by itself`
         }
       ]
 }
@@ -111,7 +111,7 @@ export const gatewayNotices = (survey: Survey): ReadonlyArray<Condition> => {
     : [
         {
           code: "no-gateway",
-          text: `no gateway is running, so nothing comes in from ${plural(count, "source")}: start one with \`petrel ingest\`, or remove unused sources with \`petrel source remove\``
+          text: `no gateway says that it runs, so nothing comes in from ${plural(count, "source")}: start one with \`petrel ingest\` (the log of one that runs says why it is not seen), or remove unused sources with \`petrel source remove\``
         }
       ]
 }

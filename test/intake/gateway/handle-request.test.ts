@@ -51,7 +51,7 @@ describe("a request for which there is no place", () => {
     ask()
     assert.lengthOf(answered, 515)
     state.isStopping = false
-    admission.unanswered()
+    admission.unanswered("the broker does not answer")
     ask()
     assert.lengthOf(answered, 516)
   })
