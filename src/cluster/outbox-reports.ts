@@ -10,6 +10,7 @@ import {
 } from "../broker/values.ts"
 import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
+import { timers } from "../time/timers.ts"
 
 /** What a relay last said of its outbox. */
 export const OutboxReport = Schema.Struct({
@@ -72,10 +73,32 @@ export const forgetOutbox = Effect.fnUntraced(function* (name: string) {
   return true
 })
 
+/** Another relay's report over one of a relay that publishes: twice within this time, ms, is no takeover. */
+const contestedWithinMs = 60_000
+
 /** Writes the reports of one relay. */
 export class OutboxReporter {
   /** The revision of its last report; undefined if another relay may have written since. */
   #revision: number | undefined
+  /** The revision of its last report, whoever may have written since. */
+  #last = Number.POSITIVE_INFINITY
+  /** When another relay's report over its own was found first and last, ms of the monotonic clock. */
+  #rival: { readonly since: number; readonly at: number } | undefined
+
+  /**
+   * The problem that another relay reports under the same name, though this one publishes: they serve
+   * two outboxes, and who reads their reports sees now the one, now the other. Undefined if none does.
+   */
+  get contested(): Pick<OutboxReport, "problem" | "problemMs"> | undefined {
+    const now = timers.monotonicMs()
+    const { at = 0, since = at } = this.#rival ?? {}
+    if (since === at || now - at > contestedWithinMs) return undefined
+    return {
+      problem:
+        "another relay reports under the same name: if it serves another outbox, start one of them with another --name",
+      problemMs: now - since
+    }
+  }
 
   /**
    * Writes a report. A relay that does not publish now writes only over a report of its own: another
@@ -88,13 +111,27 @@ export class OutboxReporter {
       const { names } = yield* Broker
       const bucket = names.buckets.workers
       const key = keyOf(report.name)
-      const expected = this.#revision ?? (yield* readEntry(bucket, key)).revision
+      const expected = this.#revision ?? (yield* this.#look(report))
       const written = yield* writeValue(bucket, key, encode(report), { expected }).pipe(
         Effect.catchIf(isConflict, () => Effect.succeed(undefined))
       )
       this.#revision = written?.seq
+      if (written !== undefined) this.#last = written.seq
     }
   )
+
+  /** Reads whose report there is. Returns its revision. */
+  readonly #look = Effect.fnUntraced({ self: this }, function* ({ name, relay }: OutboxReport) {
+    const { names } = yield* Broker
+    const { revision, text } = yield* readEntry(names.buckets.workers, keyOf(name))
+    const there = Option.getOrUndefined(decode(text))
+    if (there !== undefined && there.relay !== relay && revision > this.#last) {
+      const now = timers.monotonicMs()
+      const { at = 0, since = now } = this.#rival ?? {}
+      this.#rival = { since: now - at > contestedWithinMs ? now : since, at: now }
+    }
+    return revision
+  })
 }
 
 /** How long an outbox is stuck, ms; 0 if it is not: its oldest row, a problem, or a silent relay. */

@@ -4,6 +4,7 @@ import { Broker } from "../broker/broker.ts"
 import { largestSourced } from "../broker/topology.ts"
 import { OutboxReporter } from "../cluster/outbox-reports.ts"
 import { outboxSource } from "../domain/intake.ts"
+import { lookAtIntake } from "../intake/look-at-intake.ts"
 import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
 import { rowProblem } from "../outbox/event-row.ts"
 import type { TableName } from "../outbox/table-name.ts"
@@ -70,35 +71,59 @@ export interface OutboxRelayOptions {
   readonly figures: RelayFigures
   /** Called when it begins to stand by, or to publish. */
   readonly became: (state: "standing-by" | "publishing") => Effect.Effect<void>
+  /** Pause between reports, ms. (Default: 5 s) */
+  readonly reportMs?: number
 }
 
-/** Pause between reports, ms. */
-const reportMs = 5_000
+const defaultReportMs = 5_000
+/** How long the intake is waited for where nothing is to be stored, ms. */
+const lookMs = 2_000
 
 /** What is known of a relay, for its reports and for /readyz. */
 export class RelayState {
   isPublishing = false
   isStandingBy = false
-  #problem: string | undefined
+  /** Returns true while the broker is connected. */
+  isConnected = () => false
+  /** What keeps rows from being published; what the intake says where there are none. */
+  #ofRows: string | undefined
+  #ofIntake: string | undefined
   #problemSince = 0
 
-  /** Returns true if this is news. */
+  /** @returns true if this is news. */
   setProblem(why: string | undefined): boolean {
-    const isNews = (why === undefined) !== (this.#problem === undefined)
-    if (why !== undefined && this.#problem === undefined) this.#problemSince = timers.monotonicMs()
-    this.#problem = why
+    const isNews = (why === undefined) !== (this.#ofRows === undefined)
+    this.#begin(why)
+    this.#ofRows = why
     return isNews
   }
 
+  /** @param why what keeps the intake from taking rows, one sentence; undefined if nothing does. */
+  setIntakeProblem(why: string | undefined): void {
+    this.#begin(why)
+    this.#ofIntake = why
+  }
+
+  #begin(why: string | undefined): void {
+    if (why !== undefined && this.#problem === undefined) this.#problemSince = timers.monotonicMs()
+  }
+
+  get #problem(): string | undefined {
+    return this.#ofRows ?? this.#ofIntake
+  }
+
   get problem(): { readonly problem: string; readonly problemMs: number } | undefined {
-    return this.#problem === undefined
+    const problem = this.#problem
+    return problem === undefined
       ? undefined
-      : { problem: this.#problem, problemMs: timers.monotonicMs() - this.#problemSince }
+      : { problem, problemMs: timers.monotonicMs() - this.#problemSince }
   }
 
   /** What keeps it from its work, one sentence each. */
   problems(): ReadonlyArray<string> {
-    if (this.#problem !== undefined) return [this.#problem]
+    if (!this.isConnected()) return ["the broker is not connected"]
+    const problem = this.#problem
+    if (problem !== undefined) return [problem]
     return this.isPublishing || this.isStandingBy ? [] : ["it has no session of the database yet"]
   }
 }
@@ -141,19 +166,31 @@ const listener = ({ became, figures }: OutboxRelayOptions, state: RelayState): R
   }
 }
 
-/** Says again and again how the outbox is. What the broker does not take is said the next time. */
+/**
+ * Looks again and again whether the intake answers, and says how the outbox is. What the broker does
+ * not take is said the next time.
+ */
 const reporting = Effect.fnUntraced(function* (
-  { figures, name }: OutboxRelayOptions,
+  { figures, name, reportMs = defaultReportMs }: OutboxRelayOptions,
   state: RelayState
 ) {
   const reporter = new OutboxReporter()
+  let wasContested = false
   const relay = randomUUID()
   while (true) {
     yield* Effect.sleep(reportMs)
+    const intake = yield* lookAtIntake(lookMs)
+    state.setIntakeProblem("problem" in intake ? intake.problem : undefined)
     const { oldestMs = 0, pending = 0, setAside = 0 } = figures.waiting ?? {}
+    const { contested } = reporter
+    if (contested !== undefined && !wasContested)
+      yield* Effect.logWarning(`the outbox ${name} has two relays that publish`, {
+        why: contested.problem
+      })
+    wasContested = contested !== undefined
     const report = { v: 1, name, at: timers.wallMs(), relay, pending, oldestMs, setAside } as const
     yield* reporter
-      .write({ ...report, ...state.problem }, state.isPublishing)
+      .write({ ...report, ...(state.problem ?? contested) }, state.isPublishing)
       .pipe(
         Effect.catch((error) => Effect.logDebug("the state of the outbox was not stored", error))
       )
@@ -167,6 +204,7 @@ export const relayOutbox = Effect.fnUntraced(function* (
 ) {
   const { driver, keepMs, pollMs, table, url } = options
   const broker = yield* Broker
+  state.isConnected = () => broker.life() !== undefined
   yield* Effect.forkScoped(reporting(options, state))
   return yield* runRelay({
     ...{ table, keepMs, pollMs },

@@ -103,17 +103,20 @@ export const relaying = (
   })
 
 /** Publishes an outbox to the intake until the scope closes, in this process. */
-export const relayHere = (url: string) =>
+export const relayHere = (url: string, reportMs?: number) =>
   Effect.gen(function* () {
     const table = readTable(usualTable)
     const driver = yield* Effect.promise(() => findDriver(import.meta.dirname))
     if (driver === undefined || table === undefined) return yield* Effect.die("no driver")
-    const options = { name: "here", driver, url, table, keepMs: hour, pollMs: 1_000 }
-    const figures = new RelayFigures()
+    const options = {
+      ...{ name: "here", driver, url, table, keepMs: hour, pollMs: 1_000 },
+      ...(reportMs === undefined ? {} : { reportMs })
+    }
+    const [figures, state] = [new RelayFigures(), new RelayState()]
     const fiber = yield* Effect.forkScoped(
-      relayOutbox({ ...options, figures, became: () => Effect.void }, new RelayState())
+      relayOutbox({ ...options, figures, became: () => Effect.void }, state)
     )
-    return { figures, stop: Fiber.interrupt(fiber) }
+    return { figures, state, stop: Fiber.interrupt(fiber) }
   })
 
 /** How many rows are in each state. */

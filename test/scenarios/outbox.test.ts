@@ -156,6 +156,41 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
     })
   )
 
+  outage(
+    "has a relay that says so while the broker does not answer, without rows as well",
+    (_, broker) =>
+      Effect.gen(function* () {
+        const database = yield* Effect.promise(() => outboxDatabase(server))
+        const relays = [yield* relayHere(database, 100), yield* relayHere(database, 100)]
+        // One publishes, and the other stands by.
+        const both = (text: string) =>
+          eventually(
+            Effect.sync(() => relays.map(({ state }) => state.problems()[0] ?? "ready")),
+            (problems) => problems.every((problem) => problem.includes(text))
+          )
+        yield* both("ready")
+        broker.pause()
+        yield* both("does not answer")
+        broker.resume()
+        yield* both("ready")
+        yield* Effect.promise(() => broker.kill9())
+        yield* both("the broker is not connected")
+        yield* Effect.promise(() => broker.restart())
+        yield* both("ready")
+      })
+  )
+
+  scenario("has a name of its own, or its relay says that another outbox has the same", () =>
+    Effect.gen(function* () {
+      const problem = Effect.map(readOutboxReports, ([one]) => one?.problem)
+      yield* relayHere(yield* Effect.promise(() => outboxDatabase(server)), 100)
+      yield* eventually(readOutboxReports, (reports) => reports.length === 1)
+      assert.isUndefined(yield* problem)
+      yield* relayHere(yield* Effect.promise(() => outboxDatabase(server)), 100)
+      yield* eventually(problem, (text) => text?.includes("under the same name") === true)
+    })
+  )
+
   it.live("is published by the user that nats.conf has for it", () =>
     Effect.gen(function* () {
       const broker = yield* Effect.acquireRelease(

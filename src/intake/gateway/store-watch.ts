@@ -1,13 +1,9 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/broker.ts"
-import { BrokerError, streamNotFound } from "../../broker/broker-error.ts"
-import { isUnanswered } from "../../broker/keep-going.ts"
+import type { Broker } from "../../broker/broker.ts"
 import { PublishError } from "../../broker/publication.ts"
+import { lookAtIntake } from "../look-at-intake.ts"
 import { NotStored } from "../store-incoming.ts"
 import type { Admission } from "./admission.ts"
-
-/** A subject that no message has: a look for it shows whether the stream answers. */
-const noSubject = "none"
 
 /** True for a refusal that is about one event, or one tenant's quarantine: others may be stored. */
 const isOfOne = (error: unknown): boolean =>
@@ -72,19 +68,9 @@ export class StoreWatch {
   })
 
   readonly #look = Effect.gen({ self: this }, function* () {
-    const { names, readMessage } = yield* Broker
-    const silent = new NotStored({ reason: "unanswered", text: "the broker does not answer" })
-    yield* readMessage(`look at ${names.intake}`, names.intake, { last_by_subj: noSubject }).pipe(
-      Effect.timeoutOrElse({ duration: this.#silentMs, orElse: () => Effect.fail(silent) }),
-      Effect.match({
-        onSuccess: () => this.#admission.answered(),
-        onFailure: (error) => {
-          if (error === silent || isUnanswered(error)) this.#admission.unanswered(error.message)
-          // A look that this user may not take says nothing of what it may store.
-          else if (error instanceof BrokerError && error.code === streamNotFound)
-            this.#admission.answered(error.message)
-        }
-      })
-    )
+    const state = yield* lookAtIntake(this.#silentMs)
+    if (state.kind === "answers") this.#admission.answered()
+    else if (state.kind === "silent") this.#admission.unanswered(state.problem)
+    else if (state.kind === "missing") this.#admission.answered(state.problem)
   })
 }
