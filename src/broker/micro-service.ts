@@ -1,9 +1,10 @@
-import type { Endpoint, NamedEndpointStats, Service, ServiceMsg } from "@nats-io/services"
+import type { Endpoint, NamedEndpointStats, ServiceHandler, ServiceMsg } from "@nats-io/services"
 import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/services"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { headers as makeHeaders } from "@nats-io/transport-node"
-import { Clock, Effect, FiberSet, Schedule } from "effect"
+import { Clock, Deferred, Effect, FiberSet, Schedule } from "effect"
 import type { GetHeader } from "../domain/header-names.ts"
+import type { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 
 /** A request that an endpoint of a service got. */
@@ -55,7 +56,12 @@ interface MicroService {
   /** Of this process, shown to whoever asks which there are. */
   readonly metadata?: Readonly<Record<string, string>>
   readonly endpoints: ReadonlyArray<ServiceEndpoint>
+  /** Pause before it is offered again after the broker has ended it, ms. (Default: 30 s) */
+  readonly againAfterMs?: number
 }
+
+/** Each try that a permission is not there for is a line for each subject in the broker's log. */
+const defaultAgainAfterMs = 30_000
 
 /** Headers of what JetStream delivers or answers with a stored message. */
 const storedHeaders = ["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"]
@@ -101,6 +107,7 @@ const nanosecondsPerMs = 1_000_000
 /**
  * Offers a service by the protocol of NATS micro services, so that `nats micro` finds it, until the
  * scope closes: requests under way are answered first. Services of one name share their requests.
+ * The client ends a service as soon as the broker refuses one of its subjects; it is offered again.
  *
  * The library counts a callback as done once it has returned, and no error that is answered. So
  * requests are counted here, and put in its place when somebody asks.
@@ -110,9 +117,10 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
   const underWay = yield* FiberSet.make()
   const run = yield* FiberSet.runtime(underWay)<never>()
   const { admit = () => () => {}, description, endpoints, metadata = {}, name, version } = service
+  const { againAfterMs = defaultAgainAfterMs } = service
   const counts = new Map<string, Counted>()
   const figures = new Map(endpoints.map((one) => [one.subject, one.figures]))
-  const offered = yield* Effect.acquireRelease(
+  const add = Effect.acquireRelease(
     ask("offer the NATS service", () =>
       new Svcm(connection).add({
         ...{ name, version, description, metadata: { ...metadata } },
@@ -130,47 +138,64 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
         Effect.ignoreCause
       )
   )
-  for (const { answer, metadata, name: endpoint, subject } of endpoints) {
+  const handlers = endpoints.map(({ answer, metadata, name: endpoint, subject }) => {
     const counted: Counted = { requests: 0, errors: 0, nanoseconds: 0, lastError: "" }
     counts.set(subject, counted)
     const handler = answering(answer, counted)
     const isRequest = requestCheck(subject)
-    offered.addEndpoint(endpoint, {
-      subject,
-      metadata: { ...metadata },
-      handler: (error, message) => {
-        // Else the service ends by it, which is told.
-        if (error !== null) return
-        if (!isRequest(message)) return noteError(counted, notLookedAt)
-        const admitted = admit(message.subject)
-        // Without a fiber: as fast as the broker passes on what one tenant sends.
-        if (typeof admitted === "function")
-          run(Effect.ensuring(handler(message), Effect.sync(admitted)))
-        else respond(message, admitted, counted)
-      }
-    })
-  }
-  yield* Effect.forkScoped(tellEnd(offered, name))
-  // Where the broker goes meanwhile, the client offers it again once the broker is back.
-  yield* Effect.retry(
-    ask("offer the NATS service", () => connection.flush()),
-    { while: () => !connection.isClosed(), schedule: Schedule.spaced(retryPauseMs) }
-  )
+    const handle: ServiceHandler = (error, message) => {
+      // Else the service ends by it, which is told.
+      if (error !== null) return
+      if (!isRequest(message)) return noteError(counted, notLookedAt)
+      const admitted = admit(message.subject)
+      // Without a fiber: as fast as the broker passes on what one tenant sends.
+      if (typeof admitted === "function")
+        run(Effect.ensuring(handler(message), Effect.sync(admitted)))
+      else respond(message, admitted, counted)
+    }
+    return [endpoint, { subject, metadata: { ...metadata }, handler: handle }] as const
+  })
+  const started = yield* Deferred.make<void, BrokerError>()
+  let hasEnded = false
+  const offer = Effect.gen(function* () {
+    const offered = yield* add
+    for (const [endpoint, options] of handlers) offered.addEndpoint(endpoint, options)
+    // Where the broker goes meanwhile, the client offers it again once the broker is back.
+    yield* Effect.retry(
+      ask("offer the NATS service", () => connection.flush()),
+      { while: () => !connection.isClosed(), schedule: Schedule.spaced(retryPauseMs) }
+    )
+    if (hasEnded && !offered.isStopped) {
+      hasEnded = false
+      yield* Effect.logInfo("the NATS service is offered again", { service: name })
+    }
+    yield* Deferred.succeed(started, undefined)
+    const error = yield* Effect.promise(() => offered.stopped)
+    if (!hasEnded) yield* tellEnd(name, error)
+    hasEnded = true
+  }).pipe(Effect.scoped)
+  const offering = Effect.gen(function* () {
+    while (!connection.isClosed()) {
+      yield* offer
+      yield* Effect.sleep(againAfterMs)
+    }
+  })
+  yield* Effect.forkScoped(Effect.catch(offering, (error) => Deferred.fail(started, error)))
+  yield* Deferred.await(started)
 })
 
 /** Pause before the broker is asked again whether it knows of a service, ms. */
 const retryPauseMs = 250
 
 /** Says why a service has ended before it was to. */
-const tellEnd = (offered: Service, service: string) =>
-  Effect.flatMap(
-    Effect.promise(() => offered.stopped),
-    (error) =>
-      Effect.logWarning("the NATS service has ended", {
-        service,
-        why: error?.message ?? "the connection is closed"
-      })
-  )
+const tellEnd = (service: string, error: Error | null) =>
+  Effect.logWarning("the NATS service has ended", {
+    service,
+    why:
+      error === null
+        ? "the connection is closed"
+        : `${error.message}; it is offered again once the broker permits it`
+  })
 
 const notLookedAt = "a message that is not a request was ignored"
 

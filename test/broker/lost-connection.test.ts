@@ -122,6 +122,47 @@ describe("a connection to the broker that is lost", () => {
 })
 
 describe("a permission to receive that the broker takes away from a connection", () => {
+  it.live("ends a service, which is offered again once it is given back", () =>
+    Effect.gen(function* () {
+      const permitted = (denied: string) =>
+        `authorization { users: [{ user: me, password: pw, permissions: { subscribe: { deny: "${denied}" } } }] }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: permitted("unused") })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      yield* Effect.gen(function* () {
+        const { connection } = yield* natsClients
+        yield* startMicroService({
+          ...{ name: "test", version: "1.0.0", description: "a test", againAfterMs: 100 },
+          endpoints: [
+            {
+              ...{ name: "one", subject: "test.one", metadata: {} },
+              answer: () => Effect.succeed({ body: Buffer.from("here"), headers: {} })
+            }
+          ]
+        })
+        const asked = Effect.exit(
+          ask("ask", () => connection.request("test.one", "", { timeout: 1_000 }))
+        )
+        const says = (text: string) => Effect.sync(() => log.count(text))
+        assert.strictEqual((yield* asked)._tag, "Success")
+        for (const times of [1, 2]) {
+          yield* Effect.promise(() => server.reloadWith(permitted("test.one")))
+          yield* eventually(says("the NATS service has ended"), (count) => count === times)
+          assert.strictEqual((yield* asked)._tag, "Failure")
+          yield* Effect.promise(() => server.reloadWith(permitted("unused")))
+          yield* eventually(says("the NATS service is offered again"), (count) => count === times)
+          assert.strictEqual((yield* asked)._tag, "Success")
+        }
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(connectTo({ url: server.url.replace("//", "//me:pw@") })),
+        Effect.provide(log.layer)
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("is used again once it is given back, by what was subscribed before", () =>
     Effect.gen(function* () {
       const permitted = (subjects: string) =>
