@@ -2,6 +2,7 @@ import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
+import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { readGatewayReports } from "../../src/cluster/gateway-reports.ts"
@@ -17,6 +18,7 @@ import {
   rotateSource,
   setSource
 } from "../../src/operations/sources/manage-sources.ts"
+import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, installation, nth, worker } from "../kit/engine.ts"
 import {
   githubWebhook,
@@ -32,6 +34,7 @@ import {
 import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage, quiet } from "../kit/scenario.ts"
+import { keySamples } from "../providers/key-samples.ts"
 
 const { scenario } = onServer()
 
@@ -119,6 +122,43 @@ describe.concurrent("a gateway", () => {
       )
       assert.strictEqual((yield* off(4, 11)).status, 200)
       assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+    })
+  )
+
+  scenario("says so where a provider's certificate cannot be fetched", (place) =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      const paypal = keySamples.find(({ name }) => name === "paypal")
+      if (paypal === undefined) return assert.fail("there is a sample")
+      const key = nth(paypal.keys, 0)
+      yield* source("paypal", { provider: "paypal", secrets: [], webhookId: key.verifying })
+      const { counted, post } = yield* startGateway({ reportMs: 100 })
+      // The gateway asks nobody: the requests of this test go by node:http.
+      vi.stubGlobal("fetch", () => Promise.reject(new Error("no such host")))
+      yield* Effect.addFinalizer(() => Effect.sync(() => vi.unstubAllGlobals()))
+      const { body, headers } = yield* Effect.promise(async () =>
+        paypal.sign({ at: Date.now(), body: paypal.body, key })
+      )
+      const signed = { body, headers: headers as Record<string, string> }
+      for (let n = 0; n < 10; n++) {
+        const { body: said, status } = yield* post("/in/acme/paypal", signed)
+        assert.deepStrictEqual(
+          [status, said],
+          [503, "the provider's certificate could not be fetched"]
+        )
+      }
+      assert.strictEqual(counted("acme/paypal", "not-verifiable"), 10)
+      yield* facts.count("source-refusing", 1)
+      const reason = `10 requests in a row were not verified, the last one for certificate-unknown: the provider's certificate could not be fetched: no such host`
+      assert.strictEqual(facts.of("source-refusing")[0]?.reason, reason)
+      const reported = Effect.map(readGatewayReports, ([one]) => one?.refusing[0]?.reason)
+      yield* eventually(reported, (text) => text === reason)
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const { out } = yield* run("source", "show", "acme/paypal", ...flags)
+      assert.match(
+        out.join(),
+        /refuses +every request on .*: 10 requests in a row .*: no such host$/
+      )
     })
   )
 

@@ -2959,6 +2959,15 @@ export interface Source {
     /** Why it was interrupted; absent if it was not. */
     readonly failed?: string
   }
+  /** The gateways that refuse every request of it now, and why, if a single source is shown; absent if none does. */
+  readonly refusing?: ReadonlyArray<{
+    /** The gateway's host. */
+    readonly host: string
+    /** One sentence. */
+    readonly reason: string
+    /** When the first was refused. */
+    readonly since: string
+  }>
 }
 
 export interface SourceList {

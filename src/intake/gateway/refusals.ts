@@ -1,7 +1,6 @@
 import type { RefusingSource } from "../../cluster/gateway-reports.ts"
 import type { SourceName } from "../../domain/source.ts"
 import { sourceKey } from "../../domain/source.ts"
-import type { Refusal } from "../../providers/signed.ts"
 import { timers } from "../../time/timers.ts"
 
 /** Requests in a row that are refused before it is told. */
@@ -39,13 +38,13 @@ export class Refusals {
   readonly #sources = new Map<string, Refused>()
 
   /**
-   * Returns what to tell, as a text; undefined for nothing.
+   * Notes that a request was not verified. Returns what to tell, as a text; undefined for nothing.
    *
    * @param text what it says of itself, one sentence.
    */
   unauthorized(
     name: SourceName,
-    { problem, text }: Pick<Refusal, "problem" | "text">
+    { problem, text }: { readonly problem: string; readonly text: string }
   ): string | undefined {
     const refused = this.#of(name)
     const now = this.#note(refused)

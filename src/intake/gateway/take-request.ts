@@ -91,6 +91,12 @@ export const tellRefusing = ({ source }: LiveSource, reason: string) =>
     )
   )
 
+/** Returns what an error says; a failed `fetch` says why in its cause. */
+const causeOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? error.cause.message : error.message
+}
+
 type Part = "stored" | "repeated" | "quarantined"
 
 /**
@@ -177,27 +183,53 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, store }: TakeOp
     return { status, outcome } satisfies Answer
   })
 
+  const noteUnverified = (live: LiveSource, why: Parameters<Refusals["unauthorized"]>[1]) =>
+    Effect.suspend(() => {
+      const told = refusals.unauthorized(live.source, why)
+      return told === undefined ? Effect.void : tellRefusing(live, told)
+    })
+
+  /** @param error whose message says more than strangers are told. */
+  const notVerifiable = (live: LiveSource, problem: string, text: string, error?: unknown) => {
+    const more = error === undefined ? "" : `: ${causeOf(error)}`
+    return Effect.as(
+      noteUnverified(live, { problem, text: `${text}${more}` }),
+      unavailable("not-verifiable", text)
+    )
+  }
+
   return Effect.fnUntraced(function* (
     live: LiveSource,
     request: ReceivedRequest
   ): Effect.fn.Return<Answer, never, Broker> {
     const { provider } = live
     if (provider === undefined)
-      return unavailable("not-verifiable", "the source's settings are not known to this version")
+      return yield* notVerifiable(
+        live,
+        "settings-unknown",
+        "the source's settings are not known to this version"
+      )
     const now = timers.wallMs()
     const handshake = provider.handshake?.(request, now)
     if (handshake !== undefined) return { ...handshake, outcome: "handshake" }
     if (request.method !== "POST")
       return { status: 405, outcome: "unsupported", headers: { allow: "POST" }, body: onlyPost }
     const verification = yield* Effect.result(
-      Effect.tryPromise(async () => provider.verify(request, now))
+      Effect.tryPromise({
+        try: async () => provider.verify(request, now),
+        catch: (error) => error
+      })
     )
     if (Result.isFailure(verification))
-      return unavailable("not-verifiable", "the provider's certificate could not be fetched")
+      return yield* notVerifiable(
+        live,
+        "certificate-unknown",
+        "the provider's certificate could not be fetched",
+        verification.failure
+      )
     const verified = verification.success
     if (!verified.ok) {
-      const told = refusals.unauthorized(live.source, verified)
-      if (told !== undefined) yield* tellRefusing(live, told)
+      yield* noteUnverified(live, verified)
       return { status: 401, outcome: "unauthorized", body: verified.text }
     }
     refusals.verified(live.source)

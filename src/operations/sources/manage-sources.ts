@@ -1,4 +1,5 @@
 import { Clock, Duration, Effect, Result, Schema } from "effect"
+import { RefusingSource, readGatewayReports } from "../../cluster/gateway-reports.ts"
 import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconcile-reports.ts"
 import { documentedAs } from "../../domain/documented-check.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
@@ -112,6 +113,16 @@ export const SourceView = Schema.Struct({
         description: "Why it was interrupted; absent if it was not."
       })
     })
+  ),
+  /** The gateways that refuse every request of it: where one source is shown. */
+  refusing: Schema.optionalKey(
+    Schema.Array(
+      Schema.Struct({
+        host: Schema.String.annotateKey({ description: "The gateway's host." }),
+        reason: RefusingSource.fields.reason,
+        since: RefusingSource.fields.since
+      })
+    )
   )
 })
 export type SourceView = typeof SourceView.Type
@@ -178,11 +189,17 @@ export const listSources = (tenant?: string) =>
 /** Shows a source. Fails with SourceNotFound. */
 export const showSource = Effect.fnUntraced(function* (name: SourceName) {
   const view = viewOf(yield* getSource(name))
+  const refusing = (yield* readGatewayReports).flatMap(({ host, refusing: all }) =>
+    all
+      .filter(({ source, tenant }) => tenant === name.tenant && source === name.id)
+      .map(({ reason, since }) => ({ host, reason, since }))
+  )
+  const shown: SourceView = refusing.length === 0 ? view : { ...view, refusing }
   const report = yield* readReconcileReport(name)
-  if (report === undefined) return view
+  if (report === undefined) return shown
   const { endedAt: at, found, problem } = report
   const reconciled = { at, ...found, ...(problem === undefined ? {} : { failed: problem }) }
-  return { ...view, reconciled } satisfies SourceView
+  return { ...shown, reconciled } satisfies SourceView
 })
 
 /**

@@ -53,7 +53,9 @@ const View = documented(SourceView, {
     provider: "Who sends: stripe, github, standard and others.",
     secrets: "With which requests are verified, newest first.",
     path: "Where the provider posts, on a gateway (`petrel ingest`).",
-    reconciled: "What its last reconciliation found, if a single source is shown."
+    reconciled: "What its last reconciliation found, if a single source is shown.",
+    refusing:
+      "The gateways that refuse every request of it now, and why, if a single source is shown; absent if none does."
   }
 })
 

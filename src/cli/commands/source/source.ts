@@ -19,6 +19,7 @@ import {
 } from "../../../operations/sources/manage-sources.ts"
 import { rateText } from "../../../policy/rate.ts"
 import { providers } from "../../../providers/providers.ts"
+import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTime, spanText } from "../../../text/quantities.ts"
 import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
@@ -165,7 +166,11 @@ const viewText = (view: SourceView, now: number): string =>
         ["reconcile", view.reconcile && `every ${spanText(Duration.toMillis(view.reconcile))}`],
         ["its types", view.reconcileTypes?.join(", ")],
         ["reconciled", view.reconciled && reconciledText(view.reconciled, now)],
-        ["alert above", view.alertAbove === undefined ? undefined : String(view.alertAbove)]
+        ["alert above", view.alertAbove === undefined ? undefined : String(view.alertAbove)],
+        ...(view.refusing ?? []).map(({ host, reason, since }) => [
+          "refuses",
+          `every request on ${plainText(host)}, since ${localTime(since, now)}: ${plainText(reason)}`
+        ])
       ] as ReadonlyArray<readonly [string, string | undefined]>
     ).flatMap(([name, text]) => (text === undefined ? [] : [`  ${name.padEnd(13)}${text}`]))
   ].join("\n")
