@@ -26,6 +26,10 @@ export const GatewayReport = Schema.Struct({
   }),
   problem: Schema.optionalKey(Schema.String).annotateKey({
     description: "Why the broker did not store what it tried last, one sentence; absent if it did."
+  }),
+  isOutdated: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "True if the broker does not show it the sources: it knows them as they were before. (Default: false)"
   })
 })
 export type GatewayReport = typeof GatewayReport.Type

@@ -562,6 +562,28 @@ describe("a gateway whose broker does not answer", () => {
     }
   })
 
+  it.live("says so while the broker does not show it the sources", () =>
+    Effect.gen(function* () {
+      const { deny, place } = yield* denying
+      yield* place.run(
+        Effect.gen(function* () {
+          yield* stripeSource()
+          const { problems } = yield* startGateway(quick)
+          const isOutdated = Effect.map(readGatewayReports, ([one]) => one?.isOutdated === true)
+          yield* eventually(readGatewayReports, (reports) => reports.length === 1)
+          assert.isFalse(yield* isOutdated)
+          const { names } = yield* Broker
+          yield* deny(`$JS.API.STREAM.INFO.KV_${names.buckets.sources}`)
+          yield* eventually(isOutdated, (is) => is, 1_000)
+          // It takes what comes in from the sources that it knows.
+          assert.deepStrictEqual(problems(), [])
+          yield* deny("nothing")
+          yield* eventually(isOutdated, (is) => !is, 1_000)
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
   it.live("stores what it could not, and is ready again without another request", () =>
     Effect.gen(function* () {
       const { deny, place } = yield* denying

@@ -3361,6 +3361,8 @@ export interface Status {
       }>
       /** Why the broker did not store what it tried last, one sentence; absent if it did. */
       readonly problem?: string
+      /** True if the broker does not show it the sources: it knows them as they were before. (Default: false) */
+      readonly isOutdated?: boolean
     }>
     /** The outboxes of databases, as their relays last reported. */
     readonly outboxes: ReadonlyArray<{

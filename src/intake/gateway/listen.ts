@@ -32,17 +32,21 @@ const lastWordsMs = 1_000
 const reportGateway = Effect.fnUntraced(function* (
   admission: Pick<Admission, "underWay" | "problem">,
   store: StoreWatch,
-  refusals: { readonly refusing: () => ReadonlyArray<RefusingSource> },
+  sources: {
+    readonly refusing: () => ReadonlyArray<RefusingSource>
+    readonly isHidden: () => boolean
+  },
   everyMs: number
 ) {
   const [gateway, startedAt] = [randomUUID(), timers.wallMs()]
   const say = Effect.suspend(() => {
     const at = timers.wallMs()
-    const refusing = refusals.refusing()
+    const refusing = sources.refusing()
     const { problem, underWay } = admission
     return writeGatewayReport({
       ...{ v: 1, gateway, host: hostname(), startedAt, at, underWay, refusing },
-      ...(problem === undefined ? {} : { problem })
+      ...(problem === undefined ? {} : { problem }),
+      ...(sources.isHidden() ? { isOutdated: true } : {})
     })
   }).pipe(
     Effect.catch((error) => Effect.logDebug("the state of the gateway was not stored", error))
@@ -103,7 +107,7 @@ export interface Gateway {
 export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const { bounds = defaultBounds, counts, tls } = options
   const { life, names, streamInfo } = yield* Broker
-  const sources = yield* followSources(makeCertificates(() => timers.wallMs()))
+  const { isHidden, sources } = yield* followSources(makeCertificates(() => timers.wallMs()))
   const info = yield* streamInfo(`look at ${names.intake}`, names.intake)
   const maxBytes = info.config.max_msg_size - headerBytes
   const admission = new Admission(bounds)
@@ -153,6 +157,7 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
     admission,
     store,
     {
+      isHidden,
       refusing: () => refusals.refusing((key) => sources().get(key, timers.wallMs()) !== undefined)
     },
     options.reportMs ?? reportMs

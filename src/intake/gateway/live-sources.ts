@@ -89,8 +89,25 @@ export class SourceTable implements FollowedEntries {
 /** Pause between questions whether all sources are known, ms. */
 const lagMs = 10_000
 
-/** Follows the sources until the scope closes. Returns once all are known. */
-export const followSources = (certificate: FetchCertificate) =>
-  Effect.flatMap(Broker, ({ names }) =>
-    followBucket({ bucket: names.buckets.sources, lagMs }, () => new SourceTable(certificate))
-  )
+/** What is logged when the broker refuses to show the sources, and when it shows them again. */
+const hidden =
+  "the broker does not show the sources: one that is added is answered with 404, and one that is removed or changed as before; give the user its permissions (see nats.conf); trying again"
+const shownAgain = "the broker shows the sources again"
+
+/**
+ * Follows the sources until the scope closes. Returns once all are known: the sources, and whether
+ * the broker refuses to show what has changed since.
+ */
+export const followSources = Effect.fnUntraced(function* (certificate: FetchCertificate) {
+  const { names } = yield* Broker
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  let isHidden = false
+  const shown = (isShown: boolean) => {
+    if (isHidden === !isShown) return
+    isHidden = !isShown
+    run(isShown ? Effect.logInfo(shownAgain) : Effect.logWarning(hidden))
+  }
+  const options = { bucket: names.buckets.sources, lagMs, shown }
+  const sources = yield* followBucket(options, () => new SourceTable(certificate))
+  return { sources, isHidden: () => isHidden }
+})

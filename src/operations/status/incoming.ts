@@ -103,11 +103,25 @@ const silentGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
       ]
 }
 
-/** Says that providers post to nobody, or to gateways that store nothing. */
+/** Names the gateways that do not see how sources change. */
+const outdatedGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
+  const outdated = (incoming?.gateways ?? []).filter(({ isOutdated = false }) => isOutdated)
+  const hosts = [...new Set(outdated.map(({ host }) => host))].slice(0, maxNamedHosts)
+  return outdated.length === 0
+    ? []
+    : [
+        {
+          code: "gateway-outdated",
+          text: `the broker does not show the sources to ${plural(outdated.length, "gateway")} (on ${plainText(hosts.join(", "))}): requests of a source that was added are answered with 404, and one that was removed, or a secret that was dropped, still counts there. Give its user the permissions to read the sources (see nats.conf)`
+        }
+      ]
+}
+
+/** Says that providers post to nobody, or to gateways that store nothing or know no changes. */
 export const gatewayNotices = (survey: Survey): ReadonlyArray<Condition> => {
   const count = survey.incoming?.unserved ?? 0
   return count === 0
-    ? silentGateways(survey)
+    ? [...silentGateways(survey), ...outdatedGateways(survey)]
     : [
         {
           code: "no-gateway",

@@ -388,6 +388,8 @@ describe("what is not as it should be", () => {
     const said = `the broker does not store what 1 gateway (on ${first.host}) took in, so providers are told to send it again (it is full)`
     assert.isFalse(silent({}).join().includes("does not store"))
     assert.include(silent({ problem: "it is full" }).join(), said)
+    const outdated = `the broker does not show the sources to 1 gateway (on ${first.host})`
+    assert.include(silent({ isOutdated: true }).join(), outdated)
   })
 
   it("is that sources refuse what comes, at all gateways or at some of them", () => {
