@@ -47,8 +47,11 @@ export interface BacklogLabel {
    * between two messages counts what lies between them. It begins again once a backlog was empty.
    */
   readonly stored: number
-  /** The time at which the owner that wrote it took over; tells late writes of former owners. */
-  readonly owner: number
+  /**
+   * The time at which the owner that wrote it took over; tells late writes of former owners. Undefined
+   * where no owner did: what came from another partition is never late.
+   */
+  readonly owner: number | undefined
   /** Sequences of the messages whose entries this one holds again: they are to be removed. */
   readonly replaces: ReadonlyArray<number>
 }
@@ -60,15 +63,22 @@ export const labelHeaders = ({
   stored
 }: BacklogLabel): Array<readonly [string, string]> => [
   [storedHeader, String(stored)],
-  [ownerHeader, String(owner)],
+  ...(owner === undefined ? [] : [[ownerHeader, String(owner)] as const]),
   ...(replaces.length === 0 ? [] : [[replacesHeader, replaces.join(",")] as const])
 ]
+
+const labelNames: ReadonlySet<string> = new Set([storedHeader, ownerHeader, replacesHeader])
+
+/** True for a header of a label, which says nothing in another backlog. */
+export const isOfLabel = (header: string): boolean => labelNames.has(header)
 
 /** Reads a label; undefined for a message of a version that wrote none. */
 export const labelIn = (get: GetHeader): BacklogLabel | undefined => {
   const stored = Number(get(storedHeader))
-  const owner = Number(get(ownerHeader))
-  if (!Number.isSafeInteger(stored) || !Number.isSafeInteger(owner) || stored <= 0) return undefined
+  const writer = get(ownerHeader)
+  const owner = writer === undefined ? undefined : Number(writer)
+  if (!Number.isSafeInteger(stored) || stored <= 0) return undefined
+  if (owner !== undefined && !Number.isSafeInteger(owner)) return undefined
   const replaces = get(replacesHeader)?.split(",").map(Number) ?? []
   return { stored, owner, replaces }
 }

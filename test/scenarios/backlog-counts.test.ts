@@ -1,11 +1,22 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { countBacklogs } from "../../src/history/backlog-count.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import { showActivity } from "../../src/operations/endpoints/endpoint-queries.ts"
+import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
-import { endpoint, eventually, history, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publishMany,
+  quickRetry,
+  worker
+} from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -48,5 +59,39 @@ describe("the number of deliveries that wait in a backlog", () => {
         assert.isAtMost(standing?.position ?? Number.NaN, count)
       }
     })
+  )
+
+  scenario(
+    "is known after a change of partitions",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "test")
+        const facts = yield* history
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker()
+            yield* publishMany(2 * count)
+            yield* facts.planned(2 * count)
+            yield* eventually(backlogged, (waiting) => waiting === 2 * count)
+          })
+        )
+        const home = (partitions: number) => partitionOf("acme", "hook", partitions)
+        const to = [3, 4, 5, 6].find((partitions) => home(partitions) !== home(2)) ?? 0
+        yield* repartition({ to, tell: () => Effect.void })
+        yield* worker()
+        const { partition } = yield* eventually(
+          showActivity({ tenant: "acme", id: "hook" }),
+          ({ waiting }) => waiting.backlog === 2 * count
+        )
+        assert.notStrictEqual(partition, home(2))
+        const { deliveries } = yield* readStatus
+        assert.deepInclude(deliveries, { waiting: 2 * count, backlog: 2 * count })
+        const { event } = nth(facts.of("routed"), 0)
+        const { rounds } = yield* explainDelivery(`${event}.hook`)
+        assert.strictEqual(rounds[0]?.waitsIn?.of, 2 * count)
+      }),
+    { partitions: 2 }
   )
 })

@@ -57,7 +57,7 @@ export class LateMessages {
 
   /** True for a message that is late. */
   has({ label, seq }: LastMessage): boolean {
-    return label !== undefined && isLate(this.#known, seq, label.owner)
+    return label?.owner !== undefined && isLate(this.#known, seq, label.owner)
   }
 
   /** From here on a delivery is sent from where it was read, also by the next owner. */

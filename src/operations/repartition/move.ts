@@ -7,6 +7,7 @@ import type { Gate } from "../../broker/gate.ts"
 import type { PubAck, PublishError } from "../../broker/publication.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { readBatch } from "../../broker/scan.ts"
+import { readBacklogEnd } from "../../delivery/backlog/backlog-end.ts"
 import type { BacklogOwner } from "../../delivery/recovery/backlog-owners.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../../delivery/recovery/partition-memory.ts"
@@ -17,7 +18,7 @@ import {
   readRecord
 } from "../../delivery/retry/retry-records.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import { labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { labelHeaders, labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Delivery, DeliveryIdentity, Progress } from "../../domain/delivery.ts"
 import { deliveryIn, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -27,6 +28,7 @@ import { findHandled } from "./late.ts"
 import {
   type Arrivals,
   type Arrived,
+  inPartition,
   namedIn,
   type Relocation,
   relocated,
@@ -76,6 +78,8 @@ interface Misplaced {
   readonly to: number
   /** Sequences of messages of a backlog whose entries later ones hold again. */
   readonly replaced: Set<number>
+  /** How many deliveries were ever stored in its new backlog, see `BacklogLabel`. */
+  stored: number
 }
 
 export const firedKey = (delivery: Delivery): string =>
@@ -248,6 +252,14 @@ const takeRecord = Effect.fnUntraced(function* (
   if (moved !== null) yield* copyRecord(from, { stream, seq, at: moved.time.getTime() }, deadline)
 })
 
+/** Numbers what goes to a backlog, by which its owner counts what waits. */
+const labelled = (from: Misplaced, relocation: Relocation | undefined): Relocation | undefined => {
+  if (relocation === undefined || from.kind === "queue") return relocation
+  from.stored += relocation.deliveries
+  const label = labelHeaders({ stored: from.stored, owner: undefined, replaces: [] })
+  return { ...relocation, headers: [...relocation.headers, ...label] }
+}
+
 /** Removes what was moved from its old place: messages, then their retry records. */
 const removeMoved = Effect.fnUntraced(function* (
   { kind, memory, subject }: Misplaced,
@@ -293,7 +305,7 @@ const moveBatch = Effect.fnUntraced(function* (
   )
   yield* moving.asOwner
   const places = yield* Effect.forEach(
-    all,
+    all.map((one) => ({ ...one, relocation: labelled(from, one.relocation) })),
     ({ name, relocation, there }) =>
       relocation === undefined
         ? Effect.succeed(there)
@@ -318,12 +330,18 @@ const moveBatch = Effect.fnUntraced(function* (
 /** Moves what lies under one subject to its new partition, in order. */
 export const moveSubject = Effect.fnUntraced(function* (
   moving: Moving,
-  of: Omit<Misplaced, "memory" | "replaced">
+  of: Omit<Misplaced, "memory" | "replaced" | "stored">
 ) {
   const { kind, partition, subject, to } = of
   const memory = kind === "queue" ? partition : partition.backlog
+  const { names } = yield* Broker
   const arrived = yield* moving.arrivals.of(to, of)
-  const from: Misplaced = { ...of, memory, replaced: new Set() }
+  const target = {
+    stream: names.backlog(to),
+    subject: inPartition(subject, partition.index, to, names)
+  }
+  const { stored } = kind === "queue" ? { stored: 0 } : yield* readBacklogEnd(target)
+  const from: Misplaced = { ...of, memory, replaced: new Set(), stored }
   const read = (next: number) => readBatch(memory.stream, subject, next, limits)
   let messages = yield* read(1)
   while (messages.length > 0) {

@@ -4,7 +4,12 @@ import { Broker } from "../../broker/broker.ts"
 import { type BrokerError, isNoSuchMessage } from "../../broker/broker-error.ts"
 import type { HeaderList } from "../../broker/publication.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import { originStreams, referencesHeader } from "../../domain/backlog-message.ts"
+import {
+  entryCount,
+  isOfLabel,
+  originStreams,
+  referencesHeader
+} from "../../domain/backlog-message.ts"
 import {
   type Delivery,
   deliveryHeaders,
@@ -35,6 +40,8 @@ export interface Relocation {
   readonly subject: string
   readonly body: Uint8Array
   readonly headers: HeaderList
+  /** How many deliveries it holds. */
+  readonly deliveries: number
 }
 
 const messageId = (place: Place) => `${placeName(place)}.moved`
@@ -43,7 +50,12 @@ const messageId = (place: Place) => `${placeName(place)}.moved`
 const laterId = ({ at, seq }: Place, from: number) => `from-${from}-${seq}-${at}`
 
 /** Returns the subject of one partition that corresponds to one of another. */
-const inPartition = (subject: string, from: number, to: number, { subjects }: Names): string => {
+export const inPartition = (
+  subject: string,
+  from: number,
+  to: number,
+  { subjects }: Names
+): string => {
   for (const all of [subjects.deliveriesOf, subjects.backlogOf, subjects.schedulesOf]) {
     const prefix = all(from).slice(0, -1)
     if (subject.startsWith(prefix)) return all(to).slice(0, -1) + subject.slice(prefix.length)
@@ -67,10 +79,11 @@ export const relocated = (
 ): Relocation => {
   const headers = deliveryHeaders({ ...delivery, origin: placeName(place) }, messageId(place))
   if (at === undefined)
-    return { subject: inPartition(subject, from, to, names), body: data, headers }
+    return { subject: inPartition(subject, from, to, names), body: data, headers, deliveries: 1 }
   return {
     subject: names.subjects.schedule(to, laterId(place, from)),
     body: data,
+    deliveries: 1,
     headers: [
       ...headers,
       ...scheduleHeaders(at, names.subjects.delivery(to, delivery.tenant, delivery.endpoint))
@@ -88,6 +101,7 @@ export const relocatedReferences = (
 ): Relocation => ({
   subject: inPartition(subject, from, to, names),
   body: new Uint8Array(),
+  deliveries: references.length,
   headers: [
     ["Nats-Msg-Id", messageId(place)],
     referencesHeader(references, originStreams(names, to))
@@ -104,11 +118,13 @@ export const relocatedRaw = (
   const target = header.get("Nats-Schedule-Target")
   const headers: Array<readonly [string, string]> = [["Nats-Msg-Id", messageId(place)]]
   for (const [name, values] of header)
-    if (!name.startsWith("Nats-")) for (const value of values) headers.push([name, value])
-  if (target === "") return { subject: inPartition(subject, from, to, names), body: data, headers }
+    if (!name.startsWith("Nats-") && !isOfLabel(name))
+      for (const value of values) headers.push([name, value])
+  const common = { body: data, deliveries: entryCount((name) => header.get(name) || undefined) }
+  if (target === "") return { ...common, subject: inPartition(subject, from, to, names), headers }
   return {
+    ...common,
     subject: names.subjects.schedule(to, laterId(place, from)),
-    body: data,
     headers: [
       ...headers,
       ["Nats-Schedule", header.get("Nats-Schedule")],
