@@ -55,9 +55,9 @@ export class RoundsStopped extends Schema.TaggedError<RoundsStopped>()("RoundsSt
 
 /** Fails if the endpoint accepts nothing any more: each delivery would be dead-lettered. */
 const stillTakes = Effect.fnUntraced(function* ({ endpoint, generation, tenant }: RoundTarget) {
-  const stop = (why: string) =>
+  const stop = (why: string, then = "") =>
     new RoundsStopped({
-      message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it; run the same command again to continue`
+      message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it${then}`
     })
   const { endpoint: config } = yield* getEndpoint(tenant, endpoint).pipe(
     Effect.catchTags({
@@ -65,7 +65,11 @@ const stillTakes = Effect.fnUntraced(function* ({ endpoint, generation, tenant }
       EndpointUnreadable: () => stop("made unreadable")
     })
   )
-  if (config.disabled !== undefined) return yield* stop("disabled")
+  if (config.disabled !== undefined)
+    return yield* stop(
+      "disabled",
+      `; enable it (\`petrel endpoint enable ${tenant}/${endpoint}\`), and the same again continues`
+    )
   if (config.generation !== generation) return yield* stop("replaced by another of its name")
 })
 
@@ -121,6 +125,9 @@ const beginAll = Effect.fnUntraced(function* (
     look: Effect.suspend(() => (isNew ? stillTakes(target) : Effect.void))
   })
   const turn = yield* Semaphore.make(1)
+  const left = new Set(rounds.map(roundKey).filter((key) => claims.known.has(key)))
+  /** Claimed by another one since these rounds were opened, which counts it. */
+  const isTaken = (key: string) => !left.has(key) && claims.known.get(key)?.by !== by
   let inTheMiddle = 0
   const one = Effect.fnUntraced(function* (round: Round) {
     // Read before the claim: a claim without contents could not be finished.
@@ -130,7 +137,7 @@ const beginAll = Effect.fnUntraced(function* (
         inTheMiddle++
         return Effect.map(start(round, contents), (what) => {
           inTheMiddle--
-          done(round, what)
+          done(round, what === "finished" && isTaken(roundKey(round)) ? "before" : what)
         })
       })
     )

@@ -10,7 +10,7 @@ import { receiver } from "../kit/receiver.ts"
 /** The dead letters there are. */
 export const lettersOf = (query: DeadLetterQuery = {}) => Stream.runCollect(readDeadLetters(query))
 
-const planned = (query: DeadLetterQuery = {}, by = "ana@host") =>
+export const planned = (query: DeadLetterQuery = {}, by = "ana@host") =>
   Effect.flatMap(lettersOf(query), (letters) => planRedelivery({ letters, by }))
 
 /** Sends dead letters again, and counts what came of them. */

@@ -4,11 +4,20 @@ import { Broker } from "../../src/broker/broker.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
+import { redeliver } from "../../src/rounds/redeliver.ts"
 import { consistentRounds } from "../kit/consistency.ts"
 import { nth } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
-import { deadLetters, lettersOf, onceEach, sendAgain, sorted, timesAfter } from "./redelivering.ts"
+import {
+  deadLetters,
+  lettersOf,
+  onceEach,
+  planned,
+  sendAgain,
+  sorted,
+  timesAfter
+} from "./redelivering.ts"
 
 const { scenario } = onServer()
 
@@ -86,6 +95,18 @@ describe.concurrent("a dead letter that is sent again", () => {
       assert.strictEqual(mine.begun + theirs.begun, 60)
       assert.lengthOf(facts.of("redelivered"), 60)
       assert.deepStrictEqual(sorted(timesAfter(hook, 60)), sorted(onceEach(60)))
+    })
+  )
+
+  scenario("is counted by whoever claimed it, where another one had planned to send it", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* deadLetters(60)
+      const theirs = yield* planned({}, "bo@host")
+      assert.deepInclude(yield* sendAgain(), { begun: 60, before: 0 })
+      const counts = { begun: 0, finished: 0, before: 0, gone: 0 }
+      yield* redeliver(theirs, (_, begun) => counts[begun]++)
+      assert.deepStrictEqual(counts, { begun: 0, finished: 0, before: 60, gone: 0 })
+      assert.lengthOf(facts.of("redelivered"), 60)
     })
   )
 

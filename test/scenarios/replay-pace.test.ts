@@ -62,7 +62,10 @@ describe.concurrent("a replay", () => {
       const named = { tenant: "acme", endpoint: "crm", generation: made.generation }
       yield* disableEndpoint(named, "test", "test")
       const stopped = yield* Effect.flip(Fiber.join(replaying))
-      assert.match(stopped.message, /acme\/crm was disabled meanwhile: nothing more is sent to it/)
+      assert.match(
+        stopped.message,
+        /acme\/crm was disabled meanwhile: nothing more is sent to it; enable it/
+      )
       const begun = facts.of("replayed").length
       assert.isAtMost(begun, 40)
       yield* quiet

@@ -306,7 +306,7 @@ const sendAll = Effect.fnUntraced(function* (
   let done: Redelivered = from?.done ?? { ...nothing, redelivered: 0 }
   for (let after = from?.after; ; ) {
     const chunk = yield* planChunk(selection, options, newest, { after, upTo, most })
-    const { begun, finished, gone } = { ...counts }
+    const { before, begun, finished, gone } = { ...counts }
     yield* redeliver(chunk.rounds, (_, started) => {
       counts[started]++
       progress(counts)
@@ -320,7 +320,9 @@ const sendAll = Effect.fnUntraced(function* (
           ownIn(chunk.rounds) +
           (counts.begun - begun) +
           (counts.finished - finished),
-        gone: done.gone + chunk.gone + counts.gone - gone
+        gone: done.gone + chunk.gone + counts.gone - gone,
+        // Others have sent these meanwhile.
+        before: done.before + (counts.before - before)
       },
       chunk.rounds
     )

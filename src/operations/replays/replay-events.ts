@@ -310,7 +310,7 @@ const added = (
   const earlier = before ?? { ...selectionOf(record, noReplayTally), replayed: 0, gone: 0 }
   return {
     ...now,
-    before: earlier.before + now.before,
+    before: earlier.before + now.before + counts.before,
     delivered: earlier.delivered + now.delivered,
     underWay: earlier.underWay + now.underWay,
     unrouted: earlier.unrouted + now.unrouted,

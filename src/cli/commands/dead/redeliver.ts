@@ -109,7 +109,7 @@ export const planText = (plan: RedeliveryPlan): string =>
 /**
  * Returns what a redelivery did.
  *
- * @param others the number that somebody else has sent meanwhile.
+ * @param others how many of `before` another command has sent at the same time.
  */
 export const doneText = (done: Redelivered, others: number): string => {
   const { redelivered } = done
@@ -119,7 +119,7 @@ export const doneText = (done: Redelivered, others: number): string => {
       : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what becomes of ${redelivered === 1 ? "it" : "them"}`,
     ...repeatLines(done),
     ...waitingLines(done),
-    ...leftTexts(done),
+    ...leftTexts({ ...done, before: done.before - others }),
     ...(others === 0
       ? []
       : [
