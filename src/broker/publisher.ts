@@ -1,6 +1,7 @@
 import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import type { Names } from "../domain/names.ts"
+import { spanText } from "../text/quantities.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import type { PendingPublication, Settle } from "./late-publications.ts"
@@ -214,7 +215,7 @@ export class Publisher {
       if (isConnected) this.unanswered.timedOut(subject, publication.sentAt, now)
       if (!isConnected || !this.#late.keep(token, publication)) this.#outstanding.take(token)
       const ms = Math.round(now - publication.sentAt)
-      const detail = `no acknowledgement within ${ms} ms; \`petrel status\` says whether the broker's disk is full, if that lasts`
+      const detail = `no acknowledgement within ${spanText(ms)}; \`petrel status\` says whether the broker's disk is full, if that lasts`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }
   }

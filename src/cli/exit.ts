@@ -3,7 +3,7 @@ import { CliError } from "effect/cli"
 import { BrokerError } from "../broker/broker-error.ts"
 import { isUnanswered } from "../broker/keep-going.ts"
 import { PublishError } from "../broker/publication.ts"
-import { Invalid } from "../domain/problem.ts"
+import { Invalid, NotNow } from "../domain/problem.ts"
 import { EventNotStored } from "../operations/refusals.ts"
 import { flagProblems, withFlags } from "./flags/flag-problems.ts"
 import { Refused } from "./refused.ts"
@@ -22,8 +22,10 @@ interface ProcessExit {
 const streamNotFound = 10059
 const wrongInput = 2
 
+/** What is refused for how things are is no mistake of who asks: it may work later. */
 const isWrongInput = (error: unknown): boolean =>
-  error instanceof Invalid || (error instanceof Refused && error.isInput === true)
+  (error instanceof Invalid && !(error instanceof NotNow)) ||
+  (error instanceof Refused && error.isInput === true)
 
 /**
  * Returns the error's message. Problems of an operation's input name the flags. If a stream is

@@ -7,15 +7,16 @@ import { visible } from "./format/visible.ts"
 
 const flagNames = (help: HelpDoc.HelpDoc): ReadonlyArray<string> =>
   [...help.flags, ...(help.inheritedFlags ?? []), ...(help.globalFlags ?? [])].map(
-    ({ name }) => `--${name}`
+    ({ name }) => name
   )
 
 const commandNames = (help: HelpDoc.HelpDoc): ReadonlyArray<string> =>
   (help.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
 
-const meant = (name: string, names: ReadonlyArray<string>): string => {
-  const nearest = nearestName(name, names)
-  return nearest === undefined ? "" : `; did you mean ${nearest}?`
+/** @param dashes what all names begin with. Compared with them, short names would look similar. */
+const meant = (name: string, names: ReadonlyArray<string>, dashes = ""): string => {
+  const nearest = nearestName(name.slice(dashes.length), names)
+  return nearest === undefined ? "" : `; did you mean ${dashes}${nearest}?`
 }
 
 const quoted = (value: string): string => JSON.stringify(value)
@@ -43,7 +44,7 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
   switch (error._tag) {
     case "UnrecognizedOption":
       return error.option.startsWith("--")
-        ? `there is no flag ${error.option} here${meant(error.option, flagNames(help))}`
+        ? `there is no flag ${error.option} here${meant(error.option, flagNames(help), "--")}`
         : `there is no flag ${error.option} here`
     case "UnknownSubcommand": {
       const names = commandNames(help)

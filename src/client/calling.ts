@@ -207,7 +207,7 @@ export const send = async (
   const { retryForMs = calling.retryForMs, signal, timeoutMs = calling.timeoutMs } = options
   checkTimes(options)
   const sendOnce = calling.transport.sender(request)
-  const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs} ms`)
+  const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs / 1_000} s`)
   const until = nowMs() + retryForMs
   for (let attempt = 0; ; attempt++) {
     const came: Attempt = await within(timeoutMs, signal, late, (one) =>

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { spanText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 import type { Family, Labels } from "./family.ts"
 import { otlpMetrics } from "./otlp-json.ts"
@@ -137,7 +138,7 @@ export const makeOtlpPost = ({ headers, meanwhile, refused, url, what }: OtlpPos
     }).pipe(
       Effect.timeoutOrElse({
         duration: withinMs,
-        orElse: () => Effect.fail(`no answer within ${withinMs} ms`)
+        orElse: () => Effect.fail(`no answer within ${spanText(withinMs)}`)
       }),
       Effect.catch((why) => Effect.succeed<Posted>({ fate: "waits", why })),
       Effect.flatMap(({ fate, why }) => {

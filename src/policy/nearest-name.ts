@@ -1,18 +1,23 @@
 /**
- * Returns the edit distance: insertions, deletions and replacements that turn one text into the
- * other.
+ * Returns the edit distance: insertions, deletions, replacements and swaps of neighbours that turn one
+ * text into the other.
  */
 const distance = (from: string, to: string): number => {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
-  for (const [i, letter] of [...from].entries()) {
+  const [letters, others] = [[...from], [...to]]
+  let before: ReadonlyArray<number> = []
+  let row: ReadonlyArray<number> = Array.from({ length: others.length + 1 }, (_, at) => at)
+  for (const [i, letter] of letters.entries()) {
     const next = [i + 1]
-    for (let j = 0; j < to.length; j++) {
-      const replaced = (row[j] ?? 0) + (letter === to[j] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    for (const [j, other] of others.entries()) {
+      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1)
+      const isSwap = i > 0 && j > 0 && letter === others[j - 1] && letters[i - 1] === other
+      const swapped = isSwap ? (before[j - 1] ?? 0) + 1 : replaced
+      next.push(Math.min(replaced, swapped, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
     }
+    before = row
     row = next
   }
-  return row[to.length] ?? 0
+  return row[others.length] ?? 0
 }
 
 /** Maximum edit distance of a typing error, as a share of the longer name. */

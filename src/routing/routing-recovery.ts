@@ -12,6 +12,7 @@ import type { GetHeader } from "../domain/header-names.ts"
 import { givenId } from "../domain/intake.ts"
 import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
+import { spanText } from "../text/quantities.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { deliveryOf } from "./delivery-store.ts"
 import type { FanOutParts } from "./fan-out.ts"
@@ -35,7 +36,7 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
   ms: Schema.Number
 }) {
   override get message() {
-    return `it was not routed within ${this.ms} ms`
+    return `it was not routed within ${spanText(this.ms)}`
   }
 }
 

@@ -6,7 +6,7 @@ import { BrokerError } from "../../src/broker/broker-error.ts"
 import { exitOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/terminal/stdout.ts"
-import { Invalid } from "../../src/domain/problem.ts"
+import { Invalid, invalid, notNow } from "../../src/domain/problem.ts"
 import { EventNotStored } from "../../src/operations/refusals.ts"
 
 const interrupted = 130
@@ -43,6 +43,11 @@ describe("the end of a command", () => {
     )
     const again = new EventNotStored({ reason: "unknown", message: "publish it with `id` acme.7" })
     assert.strictEqual(messageOf(again), "publish it with --id acme.7")
+  })
+
+  it("is 2 where the input is wrong, and 1 where the same may be asked for again later", () => {
+    assert.strictEqual(exitOf(Exit.fail(invalid("since", "is wrong")), 0).code, 2)
+    assert.strictEqual(exitOf(Exit.fail(notNow("acme/hook is disabled")), 0).code, 1)
   })
 
   it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {

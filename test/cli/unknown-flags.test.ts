@@ -23,6 +23,8 @@ const wrong: ReadonlyArray<readonly [typed: string, said: string, help: string]>
     "history export"
   ],
   ["--limit 3 history", `${without} --limit here;`, ""],
+  // With the dashes, two letters of six would be a slip.
+  ["publish acme a.b --data x", `${without} --data here;`, "publish"],
   ["dead --limit 3", `${without} --limit here;`, "dead"],
   ["dead list --opn 3", `${without} --opn here; did you mean --open?`, "dead list"],
   ["dead redeliver --al x", `${without} --al here; did you mean --all?`, "dead redeliver"],

@@ -150,7 +150,7 @@ describe("a call of the client", () => {
         rejected(petrel.endpoints.get({ id: "a" }, { timeoutMs: 50, retryForMs: 0 }))
       )
       assert.instanceOf(error, NoAnswer)
-      assert.strictEqual(error.message, "endpoints.get: there was no answer within 50 ms")
+      assert.strictEqual(error.message, "endpoints.get: there was no answer within 0.05 s")
     })
   )
 

@@ -8,6 +8,7 @@ describe("the nearest name", () => {
     assert.strictEqual(nearestName("betta", names), "beta")
     assert.strictEqual(nearestName("alphas", names), "alpha")
     assert.strictEqual(nearestName("xeta", names), "beta")
+    assert.strictEqual(nearestName("jsno", ["json"]), "json", "two letters were swapped")
   })
 
   it("does not mind the case", () => {

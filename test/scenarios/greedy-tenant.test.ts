@@ -140,7 +140,7 @@ describe.concurrent("a time-out of a year", () => {
       const [failed] = facts.of("attempt-failed")
       assert.deepStrictEqual(failed?.error, {
         class: "timeout",
-        message: "no answer within 1000 ms"
+        message: "no answer within 1 s"
       })
       const { timeout, timeoutsCutTo } = yield* showEndpoint({ tenant: "globex", id: "hook" })
       assert.deepStrictEqual([timeout, timeoutsCutTo], [Duration.days(366), Duration.seconds(1)])

@@ -64,7 +64,7 @@ const endpoints = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Rebuild from the history the endpoints and settings of tenants that were lost with their bucket. Secrets, values of headers and paths of URLs are not in the history: an endpoint for which one is missing is named, and paused until somebody sets it."
+    "Rebuild from the history the endpoints and settings of tenants that were lost with their bucket. Secrets, values of headers and paths of URLs are not in the history: an endpoint for which one is missing is named, and paused until that is set."
   )
 )
 

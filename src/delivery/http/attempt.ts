@@ -2,6 +2,7 @@ import type { Socket } from "node:net"
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Redirect, Response } from "../../domain/outcome.ts"
 import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
+import { spanText } from "../../text/quantities.ts"
 import type { Timer } from "../../time/timers.ts"
 import { timers } from "../../time/timers.ts"
 import { type ConnectionTerms, dispatchFor, freshConnectMs } from "./connector.ts"
@@ -210,7 +211,7 @@ class HttpAttempt implements Running {
     const { status, controller } = this.#exchange
     const missing =
       status !== 0 ? "complete answer" : controller !== undefined ? "answer" : "connection"
-    this.#end(failure("timeout", `no ${missing} within ${this.#request.timeoutMs} ms`))
+    this.#end(failure("timeout", `no ${missing} within ${spanText(this.#request.timeoutMs)}`))
   }
 
   end(why: string): void {

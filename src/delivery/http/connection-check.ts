@@ -10,6 +10,7 @@ import type {
   ShownCertificate
 } from "../../domain/connection-check.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import { spanText } from "../../text/quantities.ts"
 import { timers } from "../../time/timers.ts"
 import type { AgentOptions } from "./connector.ts"
 import { AddressRefused } from "./connector.ts"
@@ -103,7 +104,7 @@ const connectTo = (peer: Peer): Effect.Effect<AddressCheck> =>
     }
     const timer = timers.after(peer.timeoutMs, () =>
       settle({
-        error: failure("connect-timeout", `no connection within ${peer.timeoutMs} ms`)
+        error: failure("connect-timeout", `no connection within ${spanText(peer.timeoutMs)}`)
       })
     )
     const socket = begin(peer, (secure) =>

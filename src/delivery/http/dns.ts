@@ -1,6 +1,7 @@
 import type { LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
 import { OrderedMap } from "../../broker/ordered-map.ts"
+import { spanText } from "../../text/quantities.ts"
 import { timers } from "../../time/timers.ts"
 import { HostNames, hasGlobalV6, SystemFile } from "./this-host.ts"
 
@@ -189,7 +190,7 @@ export class NameResolver {
   }
 
   #unanswered(name: string, tenant: string): NameUnresolved {
-    const within = `within ${this.#timeoutMs} ms`
+    const within = `within ${spanText(this.#timeoutMs)}`
     return this.#underWay.has(name)
       ? new NameUnresolved(`no name server answered for ${name} ${within}`, "ETIMEOUT")
       : new NameUnresolved(

@@ -131,7 +131,7 @@ export class AuditReading {
       (seen) => this.#seeEvent(seen)
     )
     if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
-      this.objections.push(eventsGone(events.next, lastEvent, "somebody removed them"))
+      this.objections.push(eventsGone(events.next, lastEvent, "they were removed"))
     events.readUpTo(lastEvent)
   })
 
@@ -168,7 +168,7 @@ export class AuditReading {
     const { events, ledger } = this
     // The sequences of one tenant's events have gaps.
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
-      this.objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
+      this.objections.push(eventsGone(events.next, seen.seq - 1, "they were removed"))
     events.read(seen)
     this.headers.see(seen.seq, seen.message, millisOf(seen.nanoseconds))
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) this.#onReplaced(seen.seq)

@@ -35,7 +35,7 @@ export const readConfiguration = Effect.fnUntraced(function* (
     problems.push({
       kind: "configuration-gap",
       stream,
-      says: `${removed} of the changes of endpoints are not in ${stream} any more: somebody removed them`
+      says: `${removed} of the changes of endpoints are not in ${stream} any more: they were removed`
     })
   if (beginning > 1 && !(yield* isHistoryWhole))
     problems.push({

@@ -113,5 +113,5 @@ const removed = (stream: string, streamSeq: number, isEvent: boolean): AuditProb
     : {
         kind: "intake-gap",
         ...{ stream, streamSeq },
-        says: `message ${streamSeq} of ${stream} is not there, though those around it are: somebody removed it, and no event has come of it`
+        says: `message ${streamSeq} of ${stream} is not there, though those around it are: it was removed, and no event has come of it`
       }

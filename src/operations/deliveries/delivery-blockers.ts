@@ -120,7 +120,7 @@ const endpointBlockers = (
       : [
           {
             by: "paused" as const,
-            says: "for its endpoint to be resumed: somebody paused it",
+            says: "for its endpoint to be resumed: it is paused",
             freedBy: `resuming it: \`petrel endpoint resume ${name}\``
           }
         ]),

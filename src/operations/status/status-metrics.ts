@@ -205,7 +205,7 @@ export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
     ...deadLettersIn(state.status),
     ...endpointsIn(state.status),
     ...known("petrel.workers", "Workers that live.", workers?.length ?? null),
-    gauges("petrel.partitions", "Partitions by whether somebody delivers in them.", [
+    gauges("petrel.partitions", "Partitions by whether a worker delivers in them.", [
       [{ state: "owned" }, partitions.length - unowned - silent],
       [{ state: "silent" }, silent],
       [{ state: "unowned" }, unowned]

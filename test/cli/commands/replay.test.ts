@@ -82,7 +82,8 @@ describe("petrel replay", () => {
           /--id "a b" must be 1 to 40 letters/
         ].entries()) {
           const { code, said } = nth(answers, index)
-          assert.strictEqual(code, index === 2 ? 1 : 2)
+          // What is not there or disabled now may be replayed to later: the invocation is not wrong.
+          assert.strictEqual(code, index === 2 || index === 3 ? 1 : 2)
           assert.match(said, pattern)
           assert.notInclude(said, "\n")
         }
@@ -124,7 +125,7 @@ describe("petrel replay", () => {
         )
 
         const again = yield* replay("--types", "invoice.>")
-        assert.strictEqual(again.code, 2)
+        assert.strictEqual(again.code, 1)
         assert.match(again.err.join("\n"), /this was replayed already: .*give it a name with --id$/)
         const named = yield* replay("--types", "invoice.>", "--id", "again")
         assert.match(named.out.join("\n"), /^3 events sent to acme\/new \(replay again\): /)

@@ -3,6 +3,7 @@ import type { AuditProblem } from "../../../history/audit/problem.ts"
 import { reachesNoEvent } from "../../../history/audit/reach.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTimeMs, plural } from "../../../text/quantities.ts"
+import { roundText } from "../../../text/round-text.ts"
 
 const width = 80
 /** Maximum number of problems listed for people. The others are only counted. */
@@ -33,7 +34,7 @@ const fitted = (text: string): ReadonlyArray<string> => {
 const whose = ({ endpoint, event, eventSeq, round, tenant }: AuditProblem): string => {
   const name = event ?? (eventSeq === undefined ? "" : `event ${eventSeq}`)
   const target = endpoint === undefined || tenant === undefined ? "" : ` → ${tenant}/${endpoint}`
-  const again = round === undefined || round === "0" ? "" : ` (round ${round})`
+  const again = round === undefined || round === "0" ? "" : ` (${roundText(round)})`
   return name === "" ? "" : `${name}${target}${again}: `
 }
 

@@ -24,6 +24,7 @@ import { RetrySelection } from "../../../operations/retries/retry-waiting.ts"
 import { attemptsText } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTimeMs, plural, spanText } from "../../../text/quantities.ts"
+import { roundText } from "../../../text/round-text.ts"
 import { flagProblems } from "../../flags/flag-problems.ts"
 import {
   byFlag,
@@ -168,7 +169,7 @@ const deliveryShow = Command.make(
     yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
     if (trace !== undefined) yield* print(`  trace    ${plainText(trace)}`)
     for (const round of rounds) {
-      if (rounds.length > 1) yield* print(`round ${round.round}`)
+      if (rounds.length > 1) yield* print(roundText(round.round))
       yield* Effect.forEach(roundLines(round, now, answers), print, { discard: true })
     }
     if (!answers && rounds.some(({ attempts }) => attempts.some(({ response }) => response)))

@@ -40,6 +40,13 @@ describe("sending one thing again", () => {
           ids,
           Array.from({ length: 3 }, () => ["acme.invoice-1", '{"n":1}'])
         )
+        const shown = yield* run("delivery", "show", "acme.invoice-1.hook", ...place.flags)
+        const headings = shown.out.filter((line) => /^(first round|replay )/.test(line))
+        assert.deepStrictEqual(headings, [
+          "first round",
+          `replay ${/resend-\w+/.exec(nth(again.out, 0))}`,
+          `replay ${json.replay}`
+        ])
         yield* consistentRounds
         yield* isClean
       })
@@ -65,7 +72,7 @@ describe("sending one thing again", () => {
         assert.match((yield* resend("none")).says, /must be <event id>\.<endpoint id>/)
         yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "by hand", "cli")
         const disabled = yield* resend("acme.one.hook")
-        assert.strictEqual(disabled.code, 2)
+        assert.strictEqual(disabled.code, 1)
         assert.match(disabled.says, /acme\/hook is disabled and takes nothing/)
         assert.lengthOf(hook.requests, 1)
         assert.lengthOf(facts.of("replayed"), 0)

@@ -199,7 +199,7 @@ describe("the diagnosis of an endpoint", () => {
             {
               address: "192.0.2.2",
               durationMs: 1,
-              error: { class: "connect-timeout", message: "no connection within 10000 ms" }
+              error: { class: "connect-timeout", message: "no connection within 10 s" }
             }
           ]
         }
