@@ -20,7 +20,7 @@ import { Turns } from "../../rounds/turns.ts"
 import { timers } from "../../time/timers.ts"
 import { AuditFailed } from "./audit-work.ts"
 import type { JobRecord } from "./job.ts"
-import { givenUp, hasJobEnded, takenUp, triedLater } from "./job.ts"
+import { allDone, givenUp, hasJobEnded, takenUp, triedLater } from "./job.ts"
 import { hasPlace, type JobCounts, nextJobs, type OpenJob, type Place } from "./job-queue.ts"
 import { changeJob, OpenJobs, takeJob } from "./job-store.ts"
 import { JobWatch, runJob } from "./job-work.ts"
@@ -65,17 +65,15 @@ type Result = Exit.Exit<Record<string, unknown> | Interruption, unknown>
 
 /** Returns a job after its work has come to an end; undefined if that is for another one to say. */
 const afterWork = (job: JobRecord, exit: Result, now: number): JobRecord | undefined => {
-  const { console: _, failures: __, ...rest } = job
-  const ended = { ...rest, endedAt: now }
-  if (Exit.isSuccess(exit)) {
-    if (typeof exit.value === "string") return undefined
-    return { ...ended, state: "done", result: exit.value }
-  }
+  if (Exit.isSuccess(exit))
+    return typeof exit.value === "string" ? undefined : allDone(job, exit.value, now)
   const { cause } = exit
   if (Cause.hasInterruptsOnly(cause)) return undefined
   const error = cause.reasons.find(Cause.isFailReason)?.error
   const problem = error instanceof Error ? error.message : "a defect: see the log of the console"
-  return mayPass(error) ? triedLater(job, problem, now) : { ...ended, state: "failed", problem }
+  if (mayPass(error)) return triedLater(job, problem, now)
+  const { console: _, failures: __, ...rest } = job
+  return { ...rest, endedAt: now, state: "failed", problem }
 }
 
 /** Logs what has become of a job after it was worked on. */

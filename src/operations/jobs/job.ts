@@ -240,6 +240,22 @@ export const givenUp = (
 }
 
 /**
+ * Returns a job whose work is done. Nothing of it is left: what was counted at first and not done by
+ * it was done by others meanwhile.
+ *
+ * @param now ms since the epoch.
+ */
+export const allDone = (
+  job: JobRecord,
+  result: Readonly<Record<string, unknown>>,
+  now: number
+): JobRecord => {
+  const { console: _, failures: __, progress, ...rest } = job
+  const all = progress === undefined ? {} : { progress: { ...progress, done: progress.total } }
+  return { ...rest, ...all, state: "done", endedAt: now, result }
+}
+
+/**
  * Returns a job whose work has failed for a reason that may pass: it waits, to be tried again later.
  * It has failed where that was so many times in a row without progress in between.
  *

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { JobRecord } from "../../../src/operations/jobs/job.ts"
 import {
+  allDone,
   givenUp,
   jobView,
   maxFailures,
@@ -130,6 +131,21 @@ describe("a job that fails for a reason that may pass", () => {
     const further = triedLater({ ...again, progress: { done: 6, total: 9 } }, "x", 0)
     assert.strictEqual(further.failures?.count, 1)
     assert.notProperty(takenUp(further, "me", 9), "problem")
+  })
+})
+
+describe("a job that is done", () => {
+  it("has nothing left, also where others did a part of it meanwhile", () => {
+    const job = running({ console: "me", progress: { done: 5, total: 9 } })
+    const done = allDone(job, { redelivered: 5 }, 7)
+    assert.deepStrictEqual(done, {
+      ...waiting,
+      state: "done",
+      progress: { done: 9, total: 9 },
+      endedAt: 7,
+      result: { redelivered: 5 }
+    })
+    assert.notProperty(allDone(running(), {}, 7), "progress")
   })
 })
 
