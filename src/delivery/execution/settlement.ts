@@ -18,7 +18,7 @@ import type { LeftBodies } from "../bodies/left-bodies.ts"
 import { withBody } from "../bodies/left-bodies.ts"
 import type { PendingAppend } from "../recovery/completed-deliveries.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { findMoved, isAttemptRecorded, isEndFact } from "../retry/applied-steps.ts"
+import { findMoved, isEndFact, makeIsAttemptRecorded } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/dead-letter-gate.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
@@ -81,6 +81,8 @@ const waitOf = ({ _tag }: Decision): Fact["wait"] =>
  */
 export class Settlement {
   readonly decisions: Decisions
+  /** True where the history holds the fact of the attempt that a record is about. */
+  readonly isAttemptRecorded: Effect.Success<typeof makeIsAttemptRecorded>
   readonly #options: SettlementOptions
   readonly #memory: StreamMemory
   readonly #facts: Facts["Service"]
@@ -99,6 +101,7 @@ export class Settlement {
       options,
       yield* Facts,
       yield* makeMoves(options),
+      yield* makeIsAttemptRecorded,
       yield* Failpoint,
       yield* Effect.context<Broker>()
     )
@@ -108,6 +111,7 @@ export class Settlement {
     options: SettlementOptions,
     facts: Facts["Service"],
     moves: Effect.Success<ReturnType<typeof makeMoves>>,
+    isAttemptRecorded: Effect.Success<typeof makeIsAttemptRecorded>,
     reached: (step: FailpointName) => void,
     services: Context.Context<Broker>
   ) {
@@ -115,6 +119,7 @@ export class Settlement {
     this.#memory = options.memory
     this.#facts = facts
     this.#moves = moves
+    this.isAttemptRecorded = isAttemptRecorded
     this.#reached = reached
     this.#services = services
     this.decisions = new Decisions(options.memory, options.records, options.fence, services)
@@ -319,7 +324,7 @@ export class Settlement {
       const isMissing =
         outcome !== undefined &&
         !isOutcomeRecorded &&
-        !(begun && (yield* isAttemptRecorded(handle, record)))
+        !(begun && (yield* this.isAttemptRecorded(handle, record)))
       if (isMissing) {
         yield* this.#append(outcome.fact, outcome.id)
         this.#reached("outcome-stored")

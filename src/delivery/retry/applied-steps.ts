@@ -1,7 +1,7 @@
 import { Clock, Effect, Option, Schema, Semaphore, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { firstSince, readStream } from "../../broker/scan.ts"
+import { readStream } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { PlacedDelivery, RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
@@ -13,6 +13,7 @@ import { readFact } from "../../history/delivery-facts.ts"
 import type { LocateQuery } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
 import { appliedSince } from "../../policy/decide.ts"
+import { timers } from "../../time/timers.ts"
 
 /*
  * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
@@ -39,24 +40,88 @@ const isAbout = (of: RoundIdentity) => {
     roundKey({ eventSeq, eventAt, round }) === key
 }
 
-/** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
-export const isAttemptRecorded = Effect.fnUntraced(function* (
-  held: PlacedDelivery,
-  record: RetryRecord
-) {
-  const { names, readMessage } = yield* Broker
-  const { endpoint, tenant } = held.delivery
-  const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
-  const isOfRound = isAbout(held.delivery)
-  const isIt = (fact: Fact) => isOfRound(fact) && fact.attempt === record.progress.attempts
-  let seq = yield* firstSince(names.history, yield* consequencesSince(held, record.decidedAt))
-  while (true) {
-    const query = { seq, next_by_subj }
-    const next = yield* readMessage("look for an attempt", names.history, query)
-    if (next === null) return false
-    if (Option.exists(decodeFact(next.string()), isIt)) return true
-    seq = next.seq + 1
+/** An endpoint's failed attempts that were read from the history. */
+interface KnownAttempts {
+  /** Lets one search read at a time. */
+  readonly one: Semaphore.Semaphore
+  /** Where the read began, ms since the epoch. */
+  since: number
+  /** The sequence of the history at which it continues; undefined where none was read. */
+  next: number | undefined
+  /** Attempts, by `attemptKey`. */
+  readonly attempts: Set<string>
+}
+
+const attemptKey = (of: RoundIdentity, attempt: number): string => `${roundKey(of)} ${attempt}`
+
+/** How long read attempts are kept, ms: those who ask after a crash ask one after the other. */
+const keepAttemptsMs = 60_000
+
+/**
+ * Makes the search for the fact of the attempt that a record is about: true where the history holds
+ * it. An endpoint's attempts are read once for all that ask: after a crash there may be thousands,
+ * and each of them would read those of all others.
+ */
+export const makeIsAttemptRecorded = Effect.gen(function* () {
+  const broker = yield* Broker
+  const { names } = broker
+  const byEndpoint = new Map<string, KnownAttempts>()
+
+  const knownOf = (subject: string): KnownAttempts => {
+    const before = byEndpoint.get(subject)
+    if (before !== undefined) return before
+    const known = {
+      one: Semaphore.makeUnsafe(1),
+      since: Number.POSITIVE_INFINITY,
+      next: undefined,
+      attempts: new Set<string>()
+    }
+    byEndpoint.set(subject, known)
+    timers.after(keepAttemptsMs, () => byEndpoint.delete(subject)).unref()
+    return known
   }
+
+  /** Reads on in the history, from its beginning if that is earlier than what was read. */
+  const readOn = Effect.fnUntraced(function* (
+    subject: string,
+    known: KnownAttempts,
+    since: number
+  ) {
+    if (since < known.since) {
+      // Others were decided about before this one: from twice as long ago, few begin anew.
+      const now = yield* Clock.currentTimeMillis
+      known.since = since - Math.max(0, now - since)
+      known.next = undefined
+    }
+    const { next } = known
+    const start = next === undefined ? { fromTime: known.since } : { fromSeq: next }
+    yield* readStream({ stream: names.history, subjects: [subject], ...start }).pipe(
+      Stream.runForEach((message) =>
+        Effect.sync(() => {
+          known.next = message.seq + 1
+          const fact = Option.getOrUndefined(decodeFact(message.string()))
+          if (fact === undefined) return
+          const { attempt = 0, eventAt = 0, eventSeq = 0, round = "" } = fact
+          known.attempts.add(attemptKey({ eventSeq, eventAt, round }, attempt))
+        })
+      )
+    )
+  })
+
+  return Effect.fnUntraced(function* (held: PlacedDelivery, { decidedAt, progress }: RetryRecord) {
+    const { endpoint, tenant } = held.delivery
+    const subject = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
+    const known = knownOf(subject)
+    const key = attemptKey(held.delivery, progress.attempts)
+    const isKnown = () => known.attempts.has(key)
+    if (isKnown()) return true
+    const since = yield* consequencesSince(held, decidedAt)
+    const search = Effect.suspend(() =>
+      isKnown() ? Effect.void : readOn(subject, known, since)
+    ).pipe(Effect.provideService(Broker, broker))
+    yield* known.one.withPermit(search)
+    return isKnown()
+  })
 })
 
 /** A read of an endpoint's dead letters that has not begun. */

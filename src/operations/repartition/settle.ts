@@ -11,7 +11,6 @@ import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { heldIn, saveEnded } from "../../delivery/recovery/remove-ended.ts"
-import { isAttemptRecorded } from "../../delivery/retry/applied-steps.ts"
 import {
   eraseRecord,
   isErased,
@@ -131,7 +130,11 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const isOutcomeRecorded = memory.recordedAttempts.has(place, record.progress.attempts)
   if (decision._tag === "Schedule" || decision._tag === "Dead")
     return yield* settlement.resume(handle, { ...stored, storedAt: at, isOutcomeRecorded })
-  if (isOutcomeRecorded || outcome === undefined || (yield* isAttemptRecorded(handle, record)))
+  if (
+    isOutcomeRecorded ||
+    outcome === undefined ||
+    (yield* settlement.isAttemptRecorded(handle, record))
+  )
     return
   yield* asOwner
   yield* facts.append(outcome.fact, outcome.id)
