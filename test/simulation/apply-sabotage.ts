@@ -325,6 +325,18 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
     find: "return this.#seeToTheEnd(range, (message) => {",
     replace: "return seeStream(range, (message) => {"
   },
+  "moved-unnumbered": [
+    {
+      file: "operations/repartition/move.ts",
+      find: 'if (relocation === undefined || from.kind === "queue") return relocation',
+      replace: "if (from !== undefined) return relocation"
+    },
+    {
+      file: "operations/repartition/move.ts",
+      find: "yield* readBacklogEnd(target)",
+      replace: "{ stored: 0 }"
+    }
+  ],
   "owners-not-noted": {
     file: "delivery/partition.ts",
     find: "Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)",
