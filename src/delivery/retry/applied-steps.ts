@@ -1,4 +1,4 @@
-import { Clock, Effect, Option, Schema, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Semaphore, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { readStream } from "../../broker/scan.ts"
@@ -6,10 +6,10 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { PlacedDelivery, RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact, placeName, slotOf } from "../../domain/fact.ts"
+import { type Fact, placeName, slotOf } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
-import { readFact } from "../../history/delivery-facts.ts"
+import { rawFields, readFact } from "../../history/delivery-facts.ts"
 import type { LocateQuery } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
 import { appliedSince } from "../../policy/decide.ts"
@@ -20,8 +20,6 @@ import { timers } from "../../time/timers.ts"
  * find out whether a step was done already. The broker's deduplication is not enough: it forgets
  * message ids after its window, and, for messages that have left their stream, with a restart.
  */
-
-const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /**
  * The time from which a stream may hold what follows a decision, ms since the epoch. A sequence
@@ -56,6 +54,8 @@ const attemptKey = (of: RoundIdentity, attempt: number): string => `${roundKey(o
 
 /** How long read attempts are kept, ms: those who ask after a crash ask one after the other. */
 const keepAttemptsMs = 60_000
+/** Number of attempts that are kept, of all endpoints; beyond it all are read again. */
+const maxKeptAttempts = 200_000
 
 /**
  * Makes the search for the fact of the attempt that a record is about: true where the history holds
@@ -66,7 +66,20 @@ export const makeIsAttemptRecorded = Effect.gen(function* () {
   const broker = yield* Broker
   const { names } = broker
   const byEndpoint = new Map<string, KnownAttempts>()
+  let kept = 0
 
+  const forget = (known: KnownAttempts): void => {
+    kept -= known.attempts.size
+    known.attempts.clear()
+    known.since = Number.POSITIVE_INFINITY
+    known.next = undefined
+  }
+  const note = (known: KnownAttempts, key: string): void => {
+    if (known.attempts.has(key)) return
+    if (kept >= maxKeptAttempts) for (const each of byEndpoint.values()) forget(each)
+    known.attempts.add(key)
+    kept++
+  }
   const knownOf = (subject: string): KnownAttempts => {
     const before = byEndpoint.get(subject)
     if (before !== undefined) return before
@@ -77,16 +90,25 @@ export const makeIsAttemptRecorded = Effect.gen(function* () {
       attempts: new Set<string>()
     }
     byEndpoint.set(subject, known)
-    timers.after(keepAttemptsMs, () => byEndpoint.delete(subject)).unref()
+    const end = () => {
+      byEndpoint.delete(subject)
+      forget(known)
+    }
+    timers.after(keepAttemptsMs, end).unref()
     return known
   }
 
-  /** Reads on in the history, from its beginning if that is earlier than what was read. */
+  /**
+   * Reads on in the history, from its beginning if that is earlier than what was read. Returns whether
+   * an attempt is among what it has read.
+   */
   const readOn = Effect.fnUntraced(function* (
     subject: string,
     known: KnownAttempts,
-    since: number
+    since: number,
+    wanted: string
   ) {
+    let isFound = false
     if (since < known.since) {
       // Others were decided about before this one: from twice as long ago, few begin anew.
       const now = yield* Clock.currentTimeMillis
@@ -98,14 +120,18 @@ export const makeIsAttemptRecorded = Effect.gen(function* () {
     yield* readStream({ stream: names.history, subjects: [subject], ...start }).pipe(
       Stream.runForEach((message) =>
         Effect.sync(() => {
+          const { attempt, eventAt, eventSeq, round } = rawFields(message.string())
+          const key = attemptKey(
+            { eventSeq: Number(eventSeq), eventAt: Number(eventAt), round: String(round) },
+            Number(attempt)
+          )
+          isFound ||= key === wanted
+          note(known, key)
           known.next = message.seq + 1
-          const fact = Option.getOrUndefined(decodeFact(message.string()))
-          if (fact === undefined) return
-          const { attempt = 0, eventAt = 0, eventSeq = 0, round = "" } = fact
-          known.attempts.add(attemptKey({ eventSeq, eventAt, round }, attempt))
         })
       )
     )
+    return isFound
   })
 
   return Effect.fnUntraced(function* (held: PlacedDelivery, { decidedAt, progress }: RetryRecord) {
@@ -113,14 +139,12 @@ export const makeIsAttemptRecorded = Effect.gen(function* () {
     const subject = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
     const known = knownOf(subject)
     const key = attemptKey(held.delivery, progress.attempts)
-    const isKnown = () => known.attempts.has(key)
-    if (isKnown()) return true
+    if (known.attempts.has(key)) return true
     const since = yield* consequencesSince(held, decidedAt)
     const search = Effect.suspend(() =>
-      isKnown() ? Effect.void : readOn(subject, known, since)
-    ).pipe(Effect.provideService(Broker, broker))
-    yield* known.one.withPermit(search)
-    return isKnown()
+      known.attempts.has(key) ? Effect.succeed(true) : readOn(subject, known, since, key)
+    )
+    return yield* known.one.withPermit(Effect.provideService(search, Broker, broker))
   })
 })
 
