@@ -95,7 +95,7 @@ export class OutboxReporter {
     if (since === at || now - at > contestedWithinMs) return undefined
     return {
       problem:
-        "another relay reports under the same name: if it serves another outbox, start one of them with another --name",
+        "another relay reports under the same name: if it serves another outbox, give one of them another name",
       problemMs: now - since
     }
   }

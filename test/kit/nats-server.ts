@@ -164,6 +164,19 @@ export const launch = async (
     port,
     /** Permission violations of clients, one line of its log each. Complete once it has exited. */
     violations: violations as ReadonlyArray<string>,
+    /** Reads the configuration file again, and waits until the new one applies. */
+    reload: () =>
+      new Promise<void>((reloaded, failed) => {
+        const hear = (line: string) => {
+          const isDone = line.includes("Reloaded server configuration")
+          if (!isDone && !line.includes("Failed to reload")) return
+          lines.off("line", hear)
+          if (isDone) reloaded()
+          else failed(new Error(line))
+        }
+        lines.on("line", hear)
+        child.kill("SIGHUP")
+      }),
     end: () => end(child, "SIGTERM")
   }
 }
@@ -203,10 +216,12 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     return launch(binary.path, file, options.env, disk?.within)
   }
   const port = await freePort()
-  let { child } = await start(port, options.config)
+  let { child, reload } = await start(port, options.config)
   const restartWith = async (config?: string) => {
     await end(child, "SIGTERM")
-    child = (await start(port, config)).child
+    const started = await start(port, config)
+    child = started.child
+    reload = started.reload
   }
   return {
     url: `nats://127.0.0.1:${port}`,
@@ -220,7 +235,7 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     restartWith,
     reloadWith: async (config) => {
       await configure(port, config)
-      child.kill("SIGHUP")
+      await reload()
     },
     pause: () => {
       child.kill("SIGSTOP")

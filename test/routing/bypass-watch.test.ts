@@ -55,7 +55,13 @@ const setUp = Effect.gen(function* () {
       ),
     consumerInfo: (operation: string) =>
       answer(operation, () => ({
-        config: { opt_start_seq: state.begins },
+        config: {
+          opt_start_seq: state.begins,
+          filter_subjects: [
+            names.subjects.eventsOf("calm"),
+            names.subjects.alertEvent("calm", ">")
+          ]
+        },
         ack_floor: { stream_seq: state.floor }
       }))
   } as unknown as Broker["Service"]
