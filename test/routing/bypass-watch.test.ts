@@ -57,10 +57,7 @@ const setUp = Effect.gen(function* () {
       answer(operation, () => ({
         config: {
           opt_start_seq: state.begins,
-          filter_subjects: [
-            names.subjects.eventsOf("calm"),
-            names.subjects.alertEvent("calm", ">")
-          ]
+          filter_subjects: [names.subjects.eventsOf("calm"), names.subjects.alertEvent("calm", ">")]
         },
         ack_floor: { stream_seq: state.floor }
       }))
