@@ -34,7 +34,7 @@ export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
     ...(failedPulls.length === 0
       ? []
       : [
-          `the broker gives no messages of ${failedPulls.join(", ")}; \`petrel status\` says whether something is missing`
+          `the broker gives no messages of ${failedPulls.join(", ")}: a stream or consumer is missing, or this user may not ask for them`
         ]),
     ...(unanswered.length === 0
       ? []

@@ -55,7 +55,7 @@ describe.concurrent("a worker is not ready", () => {
       const { problems } = yield* worker()
       yield* remove(names.events)
       yield* said(problems, [
-        `the broker gives no messages of ${names.events}; \`petrel status\` says whether something is missing`
+        `the broker gives no messages of ${names.events}: a stream or consumer is missing, or this user may not ask for them`
       ])
       yield* init(testTopology)
       yield* said(problems, [])

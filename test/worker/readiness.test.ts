@@ -27,7 +27,7 @@ describe("problemsOf", () => {
       [
         "the broker takes no retry records",
         "the broker takes no deliveries",
-        "the broker gives no messages of PETREL_EVENTS, PETREL_DELIVERIES_0; `petrel status` says whether something is missing"
+        "the broker gives no messages of PETREL_EVENTS, PETREL_DELIVERIES_0: a stream or consumer is missing, or this user may not ask for them"
       ]
     ],
     [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
