@@ -44,7 +44,7 @@ done
 servers=$(sed -n 's/^listen: "\(.*\)"$/\1/p' a.conf b.conf c.conf | paste -sd, -)
 . ./passwords.env
 login() { echo "tls://$1:$(echo "$2" | tr -d '"')@$servers"; }
-for role in operator worker console backup acme; do
+for role in operator worker console ingest outbox backup acme; do
   password=$(eval "echo \"\$PETREL_$(echo $role | tr a-z A-Z)_PASSWORD\"")
   echo "export NATS_CA='$PWD/tls/ca.crt' NATS_URL='$(login "$role" "$password")'" > "$role.env"
 done

@@ -41,8 +41,11 @@ describe("the files of a cluster", () => {
       { encoding: "utf8" }
     )
     assert.deepStrictEqual(text.split("\n")[1]?.trim().split(", "), names)
-    const login = readFileSync(join(folder, "to/worker.env"), "utf8")
-    assert.include(login, `@${listen},${listen},${listen}'`)
+    for (const role of ["operator", "worker", "console", "ingest", "outbox", "backup", "acme"]) {
+      const login = readFileSync(join(folder, `to/${role}.env`), "utf8")
+      assert.include(login, `tls://${role}:`)
+      assert.include(login, `@${listen},${listen},${listen}'`)
+    }
   })
 
   it("are not made where a server listens nowhere, and it says so", () => {
