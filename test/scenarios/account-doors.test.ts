@@ -265,7 +265,7 @@ const permissions = [
   '"$JS.API.CONSUMER.MSG.NEXT.KV_petrel_tokens.*"',
   '"$JS.API.CONSUMER.DELETE.KV_petrel_tokens.*"',
   '"petrel.api.v1.>"',
-  'allow_responses: { max: 1, expires: "1m" }'
+  'allow_responses: { max: 1, expires: "3m" }'
 ]
 
 describe("with the accounts of nats.conf, the console's login for access", () => {
