@@ -13,7 +13,7 @@ import { quiet } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 300_000 })
 
-/** Longer than the broker passes an answer on, ms. */
+/** Longer than a test event takes, ms. */
 const timeout = 200_000
 
 describe("with the accounts of nats.conf, a tenant's program", () => {
