@@ -171,8 +171,8 @@ const withheldConditions = (
 /** Workers that a condition names. */
 const maxNamed = 5
 
-/** Names the first of some workers. */
-const namesText = (all: ReadonlyArray<string>): string => {
+/** Lists the first of some workers. */
+const workersText = (all: ReadonlyArray<string>): string => {
   const more = all.length - maxNamed
   return [...all.slice(0, maxNamed), ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")
 }
@@ -180,7 +180,7 @@ const namesText = (all: ReadonlyArray<string>): string => {
 /** Says which workers' clocks differ from the broker's: those beyond the bound send nothing. */
 const clockConditions = (alive: ReadonlyArray<Heartbeat>): Conditions => {
   const namesOf = (state: ClockState) =>
-    namesText(
+    workersText(
       alive
         .filter(({ clockSkewMs = 0 }) => clockState(clockSkewMs) === state)
         .map(
@@ -215,7 +215,7 @@ const readinessConditions = ({ unready = [] }: Survey): Conditions => {
   const about = (all: typeof lasting, advice: string) =>
     [...Map.groupBy(all, ({ problems }) => problems.join("; "))].map(([reason, those]) => ({
       code: "worker-not-ready",
-      text: `${namesText(those.map(({ worker }) => plainText(worker)))} ${haveText(those)} not been ready for ${spanText(Math.max(...those.map(({ ms }) => ms)))}: ${plainText(reason)}${advice}`
+      text: `${workersText(those.map(({ worker }) => plainText(worker)))} ${haveText(those)} not been ready for ${spanText(Math.max(...those.map(({ ms }) => ms)))}: ${plainText(reason)}${advice}`
     }))
   return {
     problems: about(lasting, ". If no other problem says why, look at the log there"),

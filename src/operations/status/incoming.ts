@@ -89,16 +89,21 @@ export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
   }
 }
 
+/** Says how many gateways there are among some, and where the first of them run. */
+const gatewaysText = (all: ReadonlyArray<{ readonly host: string }>): string => {
+  const hosts = [...new Set(all.map(({ host }) => host))].slice(0, maxNamedHosts)
+  return `${plural(all.length, "gateway")} (on ${plainText(hosts.join(", "))})`
+}
+
 /** Names the gateways that cannot store what comes. */
 const silentGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
   const silent = (incoming?.gateways ?? []).filter(({ problem }) => problem !== undefined)
-  const hosts = [...new Set(silent.map(({ host }) => host))].slice(0, maxNamedHosts)
   return silent.length === 0
     ? []
     : [
         {
           code: "gateway-silent",
-          text: `the broker does not store what ${plural(silent.length, "gateway")} (on ${plainText(hosts.join(", "))}) took in, so providers are told to send it again (${plainText(silent.at(-1)?.problem ?? "")}): if this lasts, look at the log there; it tries again by itself`
+          text: `the broker does not store what ${gatewaysText(silent)} took in, so providers are told to send it again (${plainText(silent.at(-1)?.problem ?? "")}): if this lasts, look at the log there; it tries again by itself`
         }
       ]
 }
@@ -106,13 +111,12 @@ const silentGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
 /** Names the gateways that do not see how sources change. */
 const outdatedGateways = ({ incoming }: Survey): ReadonlyArray<Condition> => {
   const outdated = (incoming?.gateways ?? []).filter(({ isOutdated = false }) => isOutdated)
-  const hosts = [...new Set(outdated.map(({ host }) => host))].slice(0, maxNamedHosts)
   return outdated.length === 0
     ? []
     : [
         {
           code: "gateway-outdated",
-          text: `the broker does not show the sources to ${plural(outdated.length, "gateway")} (on ${plainText(hosts.join(", "))}): requests of a source that was added are answered with 404, and one that was removed, or a secret that was dropped, still counts there. Give its user the permissions to read the sources (see nats.conf)`
+          text: `the broker does not show the sources to ${gatewaysText(outdated)}: requests of a source that was added are answered with 404, and one that was removed, or a secret that was dropped, still counts there. Give its user the permissions to read the sources (see nats.conf)`
         }
       ]
 }
