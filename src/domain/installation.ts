@@ -65,7 +65,9 @@ export const EndpointCounts = Schema.Struct({
   suspended: Schema.Int.annotateKey({ description: "Endpoints that are suspended." }),
   disabled: Schema.Int.annotateKey({ description: "Endpoints that are disabled." }),
   unreadable: Schema.Int.annotateKey({ description: "How many cannot be read." }),
-  withBacklog: Schema.Int.annotateKey({ description: "Endpoints that have a backlog." })
+  withBacklog: Count.annotateKey({
+    description: "Endpoints that have a backlog; null if not all backlogs could be counted."
+  })
 })
 
 export const DeadLetterCounts = Schema.Struct({

@@ -3270,8 +3270,8 @@ export interface Status {
     readonly disabled: number
     /** How many cannot be read. */
     readonly unreadable: number
-    /** Endpoints that have a backlog. */
-    readonly withBacklog: number
+    /** Endpoints that have a backlog; null if not all backlogs could be counted. */
+    readonly withBacklog: number | null
   } | null
   /** The workers. */
   readonly workers: ReadonlyArray<{

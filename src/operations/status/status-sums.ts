@@ -32,9 +32,11 @@ export const waitingIn = ({ partitions }: Survey) => {
   }
 }
 
-/** Returns the number of endpoints with deliveries in their backlog. */
-export const endpointsWithBacklog = ({ partitions }: Survey): number =>
-  sum(partitions.map((partition) => partition.endpointsWithBacklog))
+/** Returns the number of endpoints with deliveries in their backlog; null if one partition's is not known. */
+export const endpointsWithBacklog = ({ partitions }: Survey): number | null =>
+  partitions.some((partition) => partition.endpointsWithBacklog === null)
+    ? null
+    : sum(partitions.map((partition) => partition.endpointsWithBacklog))
 
 /** Returns the attempts of the last hour in the partitions that answer; undefined if none does. */
 export const lastHourOf = ({ partitions }: Survey) => {

@@ -86,14 +86,16 @@ const deliveriesText = (status: Status): string => {
   const count = (number: number | null) => countText(number ?? 0)
   const uncounted = uncountedText(status)
   if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return uncounted ?? "none waits"
-  const backlogs = partitions.reduce((sum, one) => sum + (one.endpointsWithBacklog ?? 0), 0)
+  const withBacklog = partitions.map((one) => one.endpointsWithBacklog)
+  const backlogs = withBacklog.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const inBacklogs = withBacklog.includes(null) ? "backlogs" : plural(backlogs, "backlog")
   const places = [
     `${count(deliveries.new)} new`,
     retries === null
       ? `${count(ackPending)} in flight or for a retry`
       : `${count(retries)} for a retry`,
     `${count(deliveries.scheduled)} scheduled for one`,
-    backlog === 0 ? "none in a backlog" : `${count(backlog)} in ${plural(backlogs, "backlog")}`
+    backlog === 0 ? "none in a backlog" : `${count(backlog)} in ${inBacklogs}`
   ]
   const of = partitions.length
   const partly =

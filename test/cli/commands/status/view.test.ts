@@ -79,6 +79,22 @@ describe("the screen of petrel status", () => {
       assert.include(lines({ partitions: uncounted }), line)
   })
 
+  it("names no number of backlogs while one partition's could not be counted", () => {
+    const survey = {
+      ...busy,
+      partitions: busy.partitions.map((one) =>
+        one.partition === 0 ? { ...one, endpointsWithBacklog: null } : one
+      )
+    }
+    const status = statusOf(survey)
+    assert.strictEqual(status.endpoints?.withBacklog, null)
+    const lines = statusLines(status, { ...plain, width: undefined })
+    assert.match(
+      lines.find((line) => line.startsWith("deliveries")) ?? "",
+      /, 960,000 in backlogs; /
+    )
+  })
+
   it("says that deliveries count twice while they are moved to other partitions", () => {
     const moving = statusLines(statusOf({ ...busy, change: { from: 8, to: 16 } }), {
       ...plain,
