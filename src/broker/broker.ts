@@ -219,8 +219,16 @@ export class Broker extends Context.Service<
 
     /** Sends a message that is not stored. Does nothing once the connection is closed. */
     readonly say: (subject: string, body: Body, reply?: string) => void
-    /** Receives messages that are not stored, until the returned function is called. */
-    readonly listen: (subject: string, receive: (message: Msg) => void) => () => void
+    /**
+     * Receives messages that are not stored, until the returned function is called.
+     *
+     * @param onPermission called where the broker refuses this, and where it permits it again.
+     */
+    readonly listen: (
+      subject: string,
+      receive: (message: Msg) => void,
+      onPermission?: (isPermitted: boolean) => void
+    ) => () => void
     /** Makes a subject for the answers to one question. */
     readonly inbox: () => string
     /** Waits until the broker has processed all that was said to it. */

@@ -200,7 +200,7 @@ export const operationsOf = (
       if (connection.isClosed()) return
       connection.publish(subject, body, reply === undefined ? undefined : { reply })
     },
-    listen: (subject, receive) => wire.subscribe(subject, receive),
+    listen: (subject, receive, onPermission) => wire.subscribe(subject, receive, onPermission),
     inbox: () => wire.inbox(),
     flush: ask("flush", () => connection.flush()),
     server: () => connection.info ?? {},

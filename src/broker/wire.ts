@@ -30,8 +30,16 @@ export interface Wire {
   readonly largest: number
   /** Writes complete protocol lines, in order. */
   write(piece: Uint8Array): void
-  /** Receives the messages of a subject, until the returned function is called. */
-  subscribe(subject: string, receive: (message: Msg) => void): () => void
+  /**
+   * Receives the messages of a subject, until the returned function is called.
+   *
+   * @param onPermission called as well where the broker refuses this subscription, or permits it again.
+   */
+  subscribe(
+    subject: string,
+    receive: (message: Msg) => void,
+    onPermission?: (isPermitted: boolean) => void
+  ): () => void
   /** Makes a subject for answers to this connection. */
   inbox(): string
 }
@@ -76,8 +84,17 @@ class ClientWire implements Wire {
    * The client gives up a subscription that is refused, also one that a reload of the broker's
    * configuration ends, and does not ask for it again when it connects anew.
    */
-  subscribe(subject: string, receive: (message: Msg) => void): () => void {
+  subscribe(
+    subject: string,
+    receive: (message: Msg) => void,
+    onPermission: (isPermitted: boolean) => void = () => undefined
+  ): () => void {
     const connection = this.#connection
+    const permit = (isNow: boolean) => {
+      isPermitted = isNow
+      this.#onPermission(subject, isNow)
+      onPermission(isNow)
+    }
     let isPermitted = true
     let refusals = 0
     let later: Timer | undefined
@@ -86,8 +103,7 @@ class ClientWire implements Wire {
         callback: (error, message) => {
           if (error === null) return receive(message)
           refusals++
-          if (isPermitted) this.#onPermission(subject, false)
-          isPermitted = false
+          if (isPermitted) permit(false)
           timers.cancel(later)
           later = timers.after(resubscribeAfterMs, openAgain)
           later.unref()
@@ -100,9 +116,7 @@ class ClientWire implements Wire {
       // A refusal comes before the answer to the flush.
       connection.flush().then(
         () => {
-          if (refusals > before) return
-          isPermitted = true
-          this.#onPermission(subject, true)
+          if (refusals === before) permit(true)
         },
         () => undefined
       )

@@ -1,15 +1,17 @@
-import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { maxMissed } from "../../src/operations/history/live-failures.ts"
 import type { TestConsole } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
 import { store } from "../kit/delivery-log.ts"
-import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { endpoint, eventually, history, installation, publish, worker } from "../kit/engine.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer, outage } from "../kit/scenario.ts"
+import { onServer, outage, quiet } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
@@ -206,5 +208,46 @@ describe.concurrent("failures over HTTP", () => {
       assert.deepInclude(other.heard[0]?.data, { dropped: null, after: 1_000_000 })
       assert.include(String(other.heard[0]?.data.why), "another one")
     })
+  )
+
+  it.live("are said to be left out while the broker lets the console receive none", () =>
+    Effect.gen(function* () {
+      const users = (denied: string) => `authorization { users: [
+        { user: all, password: pw },
+        { user: console, password: pw, permissions: { subscribe: { deny: "${denied}" } } }
+      ] }`
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: users("nothing") })),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const as = (user: string) => server.url.replace("//", `//${user}:pw@`)
+      const place = installation({ ...server, url: as("all") })
+      yield* place.run(
+        Effect.gen(function* () {
+          const limited = connectTo({ ...place, url: as("console") })
+          const console = yield* Effect.provide(startConsole(), yield* Layer.build(limited))
+          const token = yield* console.token()
+          const first = yield* following(console, token)
+          yield* first.until(() => first.heard.length > 0)
+
+          const { names } = yield* Broker
+          const failures = names.subjects.failures("*", "*", "*")
+          yield* Effect.promise(() => server.reloadWith(users(failures)))
+          yield* first.until(() => first.heard.at(-1)?.name === "dropped")
+          assert.deepInclude(first.heard.at(-1)?.data, { dropped: null })
+          const meanwhile = yield* following(console, token)
+          yield* meanwhile.until(() => meanwhile.heard.at(-1)?.name === "dropped")
+          yield* store(made(3), 32)
+
+          yield* Effect.promise(() => server.reloadWith(users("nothing")))
+          for (const one of [first, meanwhile]) {
+            yield* one.until(one.hasEnded)
+            const id = one.heard.findLast(({ id }) => id !== undefined)?.id
+            const next = yield* following(console, token, id)
+            yield* next.until(() => next.failures().length === 3)
+          }
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

@@ -10,9 +10,14 @@ import { connected, report } from "../root-command.ts"
 
 const encode = jsonOf(ProjectionStatus)
 
-/** Says how far a projection is behind: `level with`, or `12 facts (3 s) behind`. */
-export const lagText = ({ facts, ms }: Lag): string =>
-  facts === 0 ? "level with" : `${plural(facts, "fact")} (${spanText(ms)}) behind`
+/**
+ * Says how far a projection is behind the history: `level with`, or `12 facts (3 s) behind`. Without
+ * newer facts that are known, ms says for how long nobody has looked for them.
+ */
+export const lagText = ({ facts, ms }: Lag): string => {
+  if (facts > 0) return `${plural(facts, "fact")} (${spanText(ms)}) behind`
+  return ms === 0 ? "level with" : `not compared for ${spanText(ms)} with`
+}
 
 const states = {
   rebuilding: "reads the history, and is not level with it yet",

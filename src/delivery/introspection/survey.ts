@@ -96,6 +96,8 @@ export interface Survey {
   /** Undefined where their bucket cannot be read. */
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
+  /** Why the endpoints cannot be read; undefined also where only time ran out. */
+  readonly endpointsUnread?: string | undefined
   readonly oldest: typeof OldestDelivery.Type | null
   /** Messages in backlogs by tenant; undefined unless shares of their space count. */
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
@@ -226,6 +228,12 @@ const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.orElseSucceed(() => undefined)
   )
 
+/** Counts the endpoints, or says why they cannot be read. */
+const countEndpoints = surveyEndpoints.pipe(
+  Effect.map((endpoints) => ({ endpoints })),
+  Effect.catch(({ message }) => Effect.succeed({ endpoints: undefined, endpointsUnread: message }))
+)
+
 const surveyDead = Effect.fnUntraced(function* (
   info: StreamSurvey["info"],
   history: StreamSurvey["info"],
@@ -319,12 +327,12 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (bucket: string) => byName.get(`KV_${bucket}`)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(bucket) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, endpoints, health, letters, oldest, partitions, routed, ...others } =
+  const { account, alerts, counted, health, letters, oldest, partitions, routed, ...others } =
     yield* Effect.all(
       {
         account: orUnknown(readAccountStorage),
         alerts: ifLed(buckets.alerts, listAlerts()),
-        endpoints: ifLed(buckets.endpoints, surveyEndpoints),
+        counted: ifLed(buckets.endpoints, countEndpoints),
         health: readHealth,
         letters: surveyDead(dead, infoOf(names.history), at),
         oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
@@ -369,7 +377,7 @@ export const readSurvey = Effect.gen(function* () {
       return { ...partition, owner, ...(owner === null ? { unownedSince } : {}) }
     }),
     workers: roster === undefined ? undefined : presentIn(roster),
-    endpoints,
+    ...(counted ?? { endpoints: undefined }),
     oldest,
     incoming,
     unroutable,

@@ -1,5 +1,5 @@
 import type { Msg } from "@nats-io/transport-node"
-import { Effect, Option, Queue, Stream } from "effect"
+import { Deferred, Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readStream } from "../../broker/scan.ts"
 import type { Life } from "../../broker/wire.ts"
@@ -97,6 +97,12 @@ const missedSince = Effect.fnUntraced(function* (
   )
 })
 
+/** What is told of failures that the broker does not let this user receive. */
+const refused: LiveMessage = {
+  ...{ tells: "dropped", dropped: null },
+  why: "the broker lets this console receive none now: what is missed is sent once it does"
+}
+
 /** Returns where a follower begins that has missed nothing. */
 const positionNow = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
@@ -106,8 +112,9 @@ const positionNow = Effect.gen(function* () {
 
 /**
  * Failures as the broker republishes them. Those that come while nobody listens are only in the
- * history; whoever takes them too slowly is told how many were dropped. Ends where some may have been
- * missed, as the connection to the broker was lost: whoever comes back is sent those.
+ * history; whoever takes them too slowly is told how many were dropped, and whoever hears of none, as
+ * the broker lets this user receive none, is told that. Ends where some may have been missed, as the
+ * connection to the broker was lost or the broker refused them: whoever comes back is sent those.
  *
  * @param after the last fact that the follower knows: what it has missed since comes first, as far as
  *   the history has it, `maxMissed` at most. (Default: it has missed nothing)
@@ -118,13 +125,23 @@ export const liveFailures = (followed: Followed, after: number | undefined) =>
       const { flush, life, listen, names } = yield* Broker
       const began = life()
       const { endpoint = "*", tenant = "*" } = followed
-      const heard = yield* Queue.dropping<Msg>(maxWaiting)
+      const heard = yield* Queue.dropping<Msg | LiveMessage>(maxWaiting)
+      const permittedAgain = yield* Deferred.make<void>()
       let dropped = 0
+      const onPermission = (isPermitted: boolean) => {
+        if (isPermitted) Deferred.doneUnsafe(permittedAgain, Effect.void)
+        // Where there is no place for it, what is left out is told with the next one.
+        else if (!Queue.offerUnsafe(heard, refused)) dropped++
+      }
       yield* Effect.acquireRelease(
         Effect.sync(() =>
-          listen(names.subjects.failures(tenant, endpoint, "*"), (message) => {
-            if (!Queue.offerUnsafe(heard, message)) dropped++
-          })
+          listen(
+            names.subjects.failures(tenant, endpoint, "*"),
+            (message) => {
+              if (!Queue.offerUnsafe(heard, message)) dropped++
+            },
+            onPermission
+          )
         ),
         (unlisten) => Effect.sync(unlisten)
       )
@@ -134,6 +151,7 @@ export const liveFailures = (followed: Followed, after: number | undefined) =>
       const from = known?.tells === "position" ? known.seq : 0
       const later = Stream.fromQueue(heard).pipe(
         Stream.map((message): ReadonlyArray<LiveMessage> => {
+          if ("tells" in message) return [message]
           const seq = Number(message.headers?.get("Nats-Sequence"))
           // It came while what was missed was read.
           if (seq <= from) return []
@@ -148,7 +166,9 @@ export const liveFailures = (followed: Followed, after: number | undefined) =>
         Stream.flatMap(Stream.fromIterable)
       )
       return Stream.concat(Stream.fromIterable(before), later).pipe(
-        Stream.interruptWhen(connectionLost(life, began))
+        Stream.interruptWhen(
+          Effect.raceFirst(connectionLost(life, began), Deferred.await(permittedAgain))
+        )
       )
     })
   )

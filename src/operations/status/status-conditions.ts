@@ -140,11 +140,17 @@ const aboutRestricted = ({
 }
 
 /** What is said of endpoints is not complete where they were not counted. A missing stream is a problem of its own. */
-const aboutUncounted = ({ endpoints, streams }: Survey): ReadonlyArray<Condition> =>
+const aboutUncounted = ({
+  endpoints,
+  endpointsUnread,
+  streams
+}: Survey): ReadonlyArray<Condition> =>
   conditionIf(
     endpoints === undefined && streams.every(({ state }) => state === "led"),
     "endpoints-not-counted",
-    "the endpoints are not counted yet, so it is not known which of them get nothing now: the first count of many endpoints takes longer than a status waits (20 s). A console continues its count: ask again"
+    endpointsUnread === undefined
+      ? "the endpoints are not counted yet, so it is not known which of them get nothing now: the first count of many endpoints takes longer than a status waits (20 s). A console continues its count: ask again"
+      : `the endpoints cannot be read, so it is not known which of them get nothing now: ${endpointsUnread}`
   )
 
 const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Condition> =>

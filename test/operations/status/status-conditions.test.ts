@@ -80,6 +80,10 @@ describe("what is not as it should be", () => {
   it("is that the endpoints are not counted, unless their stream is the cause", () => {
     const uncounted = { ...busy, endpoints: undefined }
     assert.deepStrictEqual(codes(uncounted), [[], ["endpoints-not-counted"]])
+    const refused = { ...uncounted, endpointsUnread: "no permission" }
+    assert.deepStrictEqual(codes(refused), [[], ["endpoints-not-counted"]])
+    assert.notInclude(texts(refused).join(), "20 s")
+    assert.match(texts(refused).join(), /cannot be read, .*: no permission$/)
     const missing = led({ name: "KV_PETREL_endpoints", state: "missing" })
     assert.notInclude(codes({ ...uncounted, streams: [missing] }).flat(), "endpoints-not-counted")
   })
