@@ -44,9 +44,12 @@ export const storedUnder = (message: StoredMsg): Stored => ({
 /**
  * Reads the change with a revision of a key from the bucket's leader; undefined if a later change
  * has replaced it.
+ *
+ * @param revision 0 where nothing was stored in the bucket yet: the broker refuses to be asked for it.
  */
 export const readChange = Effect.fnUntraced(function* (key: string, revision: number) {
   const { names, readMessage } = yield* Broker
+  if (revision === 0) return undefined
   const message = yield* readMessage(
     `look at revision ${revision} of ${key}`,
     `KV_${names.buckets.endpoints}`,

@@ -32,12 +32,14 @@ const watching = Effect.gen(function* () {
   const raised: Array<Raised> = []
   const failures: Array<string> = []
   const verdicts: Array<string> = []
+  const losses: Array<string | undefined> = []
   const conditions = makeConditions()
   yield* watch({}, 20, {
     raised: (each) => Effect.sync(() => void raised.push(each)),
     failed: (why) => Effect.sync(() => void failures.push(why)),
-    looked: ({ verdict }) =>
+    looked: ({ lost, verdict }) =>
       Effect.sync(() => {
+        losses.push(lost)
         verdicts.push(verdict)
         conditions.changed()
       })
@@ -46,6 +48,7 @@ const watching = Effect.gen(function* () {
     raised,
     failures,
     verdicts,
+    losses,
     /** Waits for looks that begin after this was called. */
     looks: (count: number) =>
       Effect.suspend(() => {
@@ -109,6 +112,9 @@ describe.concurrent("a watch", () => {
       yield* keepFacts([0, 1, 2, 3])
       yield* watch.looks(2)
       assert.isTrue(watch.failures.some((why) => why.includes("lost the end of the history")))
+      // No audit that begins now can name it.
+      assert.isUndefined(watch.losses[0])
+      assert.include(watch.losses.at(-1) ?? "", "lost the end of the history")
       assert.strictEqual(watch.verdicts.at(-1), "problems")
       // One of the five is not told of any more: as far as the streams say nobody planned its event.
       assert.isTrue(watch.raised.some(({ endpoint }) => endpoint === nobody))

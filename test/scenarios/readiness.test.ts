@@ -1,12 +1,16 @@
+import { rm } from "node:fs/promises"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schedule } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
+import { audit } from "../../src/history/audit/audit.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import {
   endpoint,
   eventually,
+  history,
   installation,
   publish,
   quickRetry,
@@ -123,6 +127,40 @@ describe.concurrent("a worker is not ready", () => {
           }
           yield* Effect.promise(() => server.restart())
           yield* said(problems, [])
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+  it.live("while its broker came back empty, until there is an installation again", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer()),
+        (one) => Effect.promise(() => one.stop())
+      )
+      yield* installation(server).run(
+        Effect.gen(function* () {
+          const hook = yield* receiver()
+          yield* endpoint({ url: hook.url })
+          yield* endpoint({ id: "other", url: hook.url })
+          const { problems } = yield* worker()
+          yield* publish("a", "1")
+          const facts = yield* history
+          yield* facts.count("delivered", 2)
+          yield* Effect.promise(async () => {
+            await server.kill9()
+            await rm(server.storeDir, { recursive: true })
+            await server.restart()
+          })
+          const { flush } = yield* Broker
+          yield* Effect.retry(flush, Schedule.spaced("100 millis"))
+          yield* init(testTopology)
+          yield* said(problems, [])
+          yield* endpoint({ url: hook.url })
+          yield* publish("a", "2")
+          yield* hook.received(3)
+          const { judgement } = yield* audit({})
+          assert.deepStrictEqual(judgement.problems.list, [])
         })
       )
     }).pipe(Effect.scoped, Effect.provide(quiet))

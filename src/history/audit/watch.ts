@@ -32,6 +32,8 @@ interface WatchListener<E, R> {
     readonly verdict: Judgement["verdict"]
     readonly pending: number
     readonly problems: number
+    /** What the broker has lost since it was read, which no audit that begins later can see. */
+    readonly lost: string | undefined
   }) => Effect.Effect<void, never, Broker>
 }
 
@@ -80,6 +82,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
   Effect.gen(function* () {
     const facts = yield* Facts
     let reading = yield* openReading(yield* readReach(range))
+    let lost: string | undefined
     // What the router has not finished is stored and will be routed: nothing is missing, and the status
     // says what it waits for.
     const isNew = (problem: AuditProblem, { routerFloor }: AuditReach) =>
@@ -100,10 +103,11 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
     }).pipe(
       Effect.catchTag(
         "EndLost",
-        Effect.fnUntraced(function* (lost) {
-          yield* listener.failed(lost.message)
+        Effect.fnUntraced(function* (error) {
+          yield* listener.failed(error.message)
           reading = yield* openReading(yield* readReach(range))
-          reading.objections.push(lost.problem)
+          reading.objections.push(error.problem)
+          lost = error.says
           return undefined
         })
       ),
@@ -128,7 +132,8 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
         yield* listener.looked({
           verdict: found.verdict,
           pending: found.tally.pending,
-          problems: found.problems.total
+          problems: found.problems.total,
+          lost
         })
         reading.forgetSettled()
       }

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { WorkLease } from "../../cluster/work-lease.ts"
 import { keepLease, leaseMs, takeLease } from "../../cluster/work-lease.ts"
+import { present } from "../../domain/record.ts"
 import type { Judgement } from "../../history/audit/judgement.ts"
 import type { Raised } from "../../history/audit/watch.ts"
 import { watch } from "../../history/audit/watch.ts"
@@ -58,7 +59,7 @@ export const standingAudit = (
       say({ level: "error", sentence, details: { event, tenant, endpoint, reason } })
     })
   let last: Judgement["verdict"] | undefined
-  const tell = (verdict: Judgement["verdict"], problems: number) =>
+  const tell = (verdict: Judgement["verdict"], problems: number, lost: string | undefined) =>
     Effect.sync(() => {
       isFailing = false
       if (verdict === last) return
@@ -67,16 +68,18 @@ export const standingAudit = (
       const sentence =
         problems === 0
           ? "the audit continues: nothing is missing so far"
-          : "the audit has found problems: `petrel audit` names them"
-      say({ level, sentence, details: { verdict, problems } })
+          : lost === undefined
+            ? "the audit has found problems: `petrel audit` names them"
+            : "the audit has found problems, among them what `petrel audit` cannot see, as the broker lost it before"
+      say({ level, sentence, details: { verdict, problems, ...present({ lost }) } })
     })
   const audits = Effect.gen(function* () {
     const since = (yield* Clock.currentTimeMillis) - sinceMs
     return yield* watch({ since }, everyMs, {
       raised,
       failed,
-      looked: ({ problems, verdict }) =>
-        Effect.andThen(noteAudit(verdict, problems), tell(verdict, problems))
+      looked: ({ lost, problems, verdict }) =>
+        Effect.andThen(noteAudit(verdict, problems), tell(verdict, problems, lost))
     })
   })
   const once = Effect.gen(function* () {

@@ -1,5 +1,6 @@
 import { Clock, Duration, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import { present } from "../../../domain/record.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import type { AuditReading } from "../../../history/audit/audit-reading.ts"
 import { AuditProblem } from "../../../history/audit/problem.ts"
@@ -77,10 +78,14 @@ const watchFor = (range: AuditRange, every: number) =>
           yield* report({ missing: raised }, line(raised, now))
         }),
         failed: (why) => Effect.logWarning("could not audit; trying again", { why }),
-        looked: ({ pending, problems, verdict }) =>
+        looked: ({ lost, pending, problems, verdict }) =>
           Effect.andThen(
             range.tenant === undefined ? noteAudit(verdict, problems) : Effect.void,
-            Effect.logInfo("audited what is new", { verdict, waiting: pending })
+            Effect.logInfo("audited what is new", {
+              verdict,
+              waiting: pending,
+              ...present({ lost })
+            })
           )
       })
     )
