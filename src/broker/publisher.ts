@@ -60,7 +60,9 @@ export class Publisher {
   readonly outbound: Outbound
   readonly unanswered: Unanswered
   readonly #inbox: string
-  readonly #unsubscribe: () => void
+  readonly #listen: () => () => void
+  /** Undefined until something is published: who only receives may not have an inbox. */
+  #unsubscribe: (() => void) | undefined
   readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
   readonly #sweeper: Timer
@@ -86,7 +88,7 @@ export class Publisher {
     )
     const inbox = wire.inbox()
     this.#inbox = `${inbox}.`
-    this.#unsubscribe = wire.subscribe(`${inbox}.*`, (message) => this.#settle(message))
+    this.#listen = () => wire.subscribe(`${inbox}.*`, (message) => this.#settle(message))
     this.#sweeper = timers.every(Math.min(500, timeoutMs / 2), () => this.#sweep())
     this.#sweeper.unref()
   }
@@ -122,6 +124,7 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
+    if (!this.outbound.isClosed) this.#unsubscribe ??= this.#listen()
     const sentAt = timers.monotonicMs()
     const late = this.#late.earlier(subject, headers)
     if (late !== undefined && this.#late.awaits(late, body, sentAt, settle)) return
@@ -166,7 +169,7 @@ export class Publisher {
     this.outbound.flush()
     this.#closed = true
     timers.cancel(this.#sweeper)
-    this.#unsubscribe()
+    this.#unsubscribe?.()
     this.#late.clear()
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
       this.#outstanding.take(token)

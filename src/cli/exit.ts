@@ -43,6 +43,8 @@ const messageOf = (error: unknown): string => {
   if (!(error instanceof BrokerError)) return error.message
   if (error.code === streamNotFound)
     return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix; if a restore was interrupted, run \`petrel restore\` again`
+  if (error.message.includes("Permissions Violation"))
+    return `${error.message}: the user of this login may not do this; nats.conf has a user for each program, and \`operator\` for people and all other commands`
   return isUnanswered(error)
     ? `the broker does not answer (${error.message}): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again`
     : error.message

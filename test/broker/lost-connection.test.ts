@@ -163,6 +163,34 @@ describe("a permission to receive that the broker takes away from a connection",
     }).pipe(Effect.scoped)
   )
 
+  it.live("is not asked for by who publishes nothing", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          startServer({
+            config: `authorization { users: [{ user: me, password: pw, permissions: { publish: { deny: ">" }, subscribe: "told.*" } }] }`
+          })
+        ),
+        (one) => Effect.promise(() => one.stop())
+      )
+      const log = makeLog()
+      yield* Effect.gen(function* () {
+        const { flush, listen } = yield* natsClients
+        yield* Effect.acquireRelease(
+          Effect.sync(() => listen("told.*", () => undefined)),
+          (stop) => Effect.sync(stop)
+        )
+        // A refusal comes before the answer to the flush.
+        yield* flush
+        assert.strictEqual(log.count("the broker does not let this user receive"), 0)
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(connectTo({ url: server.url.replace("//", "//me:pw@") })),
+        Effect.provide(log.layer)
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("is used again once it is given back, by what was subscribed before", () =>
     Effect.gen(function* () {
       const permitted = (subjects: string) =>

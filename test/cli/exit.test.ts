@@ -50,6 +50,13 @@ describe("the end of a command", () => {
     assert.strictEqual(exitOf(Exit.fail(notNow("acme/hook is disabled")), 0).code, 1)
   })
 
+  it("says whose login is wanted where the broker forbids something, as to an outbox's user", () => {
+    const cause = new Error('Permissions Violation for Publish to "$JS.API.STREAM.INFO.S"')
+    const failure = new BrokerError({ operation: "look at S", cause })
+    const { message = "" } = exitOf(Exit.fail(failure), 0)
+    assert.match(message, /^look at S: .*"\$JS\.API\.STREAM\.INFO\.S": .*`operator` for people/)
+  })
+
   it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {
     const cause = new TimeoutError()
     const failure = new BrokerError({ operation: "look at stream PETREL_EVENTS", cause })
