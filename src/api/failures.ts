@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import { BrokerError, isForbidden } from "../broker/broker-error.ts"
 import { Invalid } from "../domain/problem.ts"
 import { Busy, NotAllowed } from "../operations/caller.ts"
 import { KeyInUse } from "../operations/idempotency-key.ts"
@@ -84,9 +85,19 @@ const problemOf = (
   if (error instanceof EventNotStored || absences.some((kind) => error instanceof kind))
     return unavailable(textOf(error))
   if (!brokerFailures.some((kind) => error instanceof kind)) return Effect.die(error)
+  const isRefused = error instanceof BrokerError && isForbidden(error)
   return Effect.andThen(
-    Effect.logWarning("a request found no answer of the broker", { why: textOf(error) }),
-    unavailable("the broker does not answer now: try again")
+    Effect.logWarning(
+      isRefused
+        ? "the broker does not permit what a request needs: give the user its permissions (see nats.conf)"
+        : "a request found no answer of the broker",
+      { why: textOf(error) }
+    ),
+    unavailable(
+      isRefused
+        ? "the broker does not let this console do that now: its log says what it may not"
+        : "the broker does not answer now: try again"
+    )
   )
 }
 

@@ -1,6 +1,10 @@
 import { assert, describe } from "@effect/vitest"
+import { PermissionViolationError } from "@nats-io/transport-node"
 import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { BrokerError } from "../../src/broker/broker-error.ts"
 import type { TokenScope } from "../../src/operations/token.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -110,6 +114,22 @@ describe.concurrent("advice over HTTP", () => {
         text: "no worker is running, so nothing is delivered"
       })
       assert.notMatch(before.text + text, /`petrel | --[a-z]/)
+    })
+  )
+
+  scenario("is to read the log where the broker forbids what a request needs", () =>
+    Effect.gen(function* () {
+      const cause = new PermissionViolationError("Permissions Violation", "publish", "x")
+      const altered = yield* alteredBroker(({ names, streamInfo }) => ({
+        streamInfo: (operation, stream, options) =>
+          stream === names.dead
+            ? Effect.fail(new BrokerError({ operation, cause }))
+            : streamInfo(operation, stream, options)
+      }))
+      const { ask, token: make } = yield* Effect.provideService(startConsole(), Broker, altered)
+      const { json, status } = yield* ask("/v1/tenants/acme/dead-letters", { token: yield* make() })
+      assert.strictEqual(status, 503)
+      assert.match(String(json.detail), /^the broker does not let this console .* its log says/)
     })
   )
 })
