@@ -123,7 +123,10 @@ export const answerLog = Effect.fnUntraced(function* (projection: Projection) {
   )
 })
 
-const noProjection = new LogUnavailable({ reason: "no projection runs; `petrel console` runs one" })
+const noProjection = new LogUnavailable({
+  reason:
+    "no projection runs, or the broker does not let its user receive what it is asked, as its log then says; `petrel console` runs one"
+})
 const noAnswer = new LogUnavailable({
   reason: `the projection has not answered within ${answerWithinMs / 1_000} s; it may be overloaded`
 })

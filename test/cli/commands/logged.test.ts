@@ -22,7 +22,7 @@ describe("lists of the delivery log", () => {
         yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme.one" })
         yield* facts.count("attempt-failed", 1)
         const none = yield* list("attempts")
-        assert.include(nth(none.err, 0), "no projection runs")
+        assert.match(nth(none.err, 0), /no projection runs, or the broker does not let its user/)
         const log = yield* serveProjection({
           broker: { url: place.url, prefix: place.prefix, eventRoot: place.eventRoot },
           ...{ data: yield* directory, keepMs: 1e12, maxBytes: 1e9 }
