@@ -1,12 +1,20 @@
 import { StoreUnavailable } from "../store.ts"
-import type { SqlDatabase, SqlDialect, SqlSession, SqlTables } from "./sql.ts"
+import {
+  defaultTable,
+  type SqlDatabase,
+  type SqlDialect,
+  type SqlSession,
+  type SqlTables
+} from "./sql.ts"
 import { entryColumns } from "./sql-rows.ts"
 
 /* The tables have versions: each list of statements below leads from one to the next. */
 
 /** What is said where the tables are missing, or of an older version. */
-export const missingTables = (table: string): string =>
-  `the tables of the inbox (${table}) are missing or of an older version: run \`petrel inbox migrate\` or \`await hooks.migrate()\``
+export const missingTables = (table: string): string => {
+  const command = `petrel inbox migrate${table === defaultTable ? "" : ` --table ${table}`}`
+  return `the tables of the inbox (${table}) are missing or of an older version: run \`${command}\` or \`await hooks.migrate()\``
+}
 
 const schemaTable = (tables: SqlTables): string =>
   `create table if not exists ${tables.schema} (version int not null primary key)`

@@ -5,6 +5,7 @@ import {
   buffered,
   codeOf,
   connectionCodes,
+  defaultTable,
   type SqlDatabase,
   type SqlDialect,
   type SqlSession,
@@ -256,7 +257,7 @@ const mysqlDatabase = <C extends MysqlConnection>(
  */
 export const mysqlStore = <C extends MysqlConnection>(
   pool: MysqlPool<C>,
-  { connectMs = 2_000, silentMs = 30_000, table = "petrel_inbox" }: SqlStoreOptions = {}
+  { connectMs = 2_000, silentMs = 30_000, table = defaultTable }: SqlStoreOptions = {}
 ): Store<C> => {
   if ("promise" in pool) throw new TypeError('use the pool of "mysql2/promise"')
   return sqlStore(mysqlDatabase(pool, { connectMs, silentMs }), sqlTables(table))

@@ -4,6 +4,7 @@ import {
   buffered,
   codeOf,
   connectionCodes,
+  defaultTable,
   insertReturning,
   insertUnlessThere,
   numbered,
@@ -315,7 +316,7 @@ const postgresJsDatabase = (sql: PostgresJs): SqlDatabase<PostgresJs> => ({
  */
 export const postgresStore = <C extends PgPool | PostgresJs>(
   client: C,
-  { connectMs = 2_000, silentMs = 30_000, table = "petrel_inbox" }: SqlStoreOptions = {}
+  { connectMs = 2_000, silentMs = 30_000, table = defaultTable }: SqlStoreOptions = {}
 ): Store<PostgresTx<C>> => {
   const db =
     "begin" in client ? postgresJsDatabase(client) : pgDatabase(client, { connectMs, silentMs })

@@ -122,6 +122,9 @@ export const numbered = (sql: string): string => {
 
 const named = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$/
 
+/** The inbox's table, unless another is named. */
+export const defaultTable = "petrel_inbox"
+
 /**
  * Returns the names of the tables.
  *

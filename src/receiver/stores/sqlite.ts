@@ -2,6 +2,7 @@ import { after, monotonicMs, pause, random } from "../machine.ts"
 import { type Store, StoreUnavailable } from "../store.ts"
 import {
   buffered,
+  defaultTable,
   insertReturning,
   insertUnlessThere,
   type SqlDatabase,
@@ -219,7 +220,7 @@ export interface SqliteStoreOptions {
  */
 export const sqliteStore = <C extends SqliteClient>(
   client: C,
-  { table = "petrel_inbox", turnMs = 10_000 }: SqliteStoreOptions = {}
+  { table = defaultTable, turnMs = 10_000 }: SqliteStoreOptions = {}
 ): Store<C> => {
   const tables = sqlTables(table)
   if (table.includes(".")) throw new Error("a table of SQLite is named without a schema")

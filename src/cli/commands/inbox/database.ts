@@ -8,7 +8,7 @@ import type { Queue, Store } from "../../../receiver/store.ts"
 import { migrationSql } from "../../../receiver/stores/migrations.ts"
 import { mysqlDialect, mysqlStore } from "../../../receiver/stores/mysql.ts"
 import { postgresDialect, postgresStore } from "../../../receiver/stores/postgres.ts"
-import { type SqlDialect, sqlTables } from "../../../receiver/stores/sql.ts"
+import { defaultTable, type SqlDialect, sqlTables } from "../../../receiver/stores/sql.ts"
 import { sqliteDialect, sqliteStore } from "../../../receiver/stores/sqlite.ts"
 import { Refused, refusal } from "../../refused.ts"
 
@@ -45,7 +45,7 @@ export const databaseFlag = Flag.String("database").pipe(
 export const tableFlag = Flag.String("table").pipe(
   Flag.withMetavar("TABLE"),
   Flag.withDescription("The inbox's table (default: petrel_inbox)"),
-  Flag.withDefault("petrel_inbox"),
+  Flag.withDefault(defaultTable),
   Flag.filterMap(
     (text) => {
       try {

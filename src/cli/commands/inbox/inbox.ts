@@ -149,10 +149,13 @@ const show = Command.make(
     ].flatMap(([name = "", value]) =>
       value === undefined ? [] : [[name, plainText(value)] as const]
     )
+    const column = Math.min(30, Math.max(...rows.map(([name]) => name.length)))
     yield* report(
       entryJson(entry),
       [
-        ...rows.flatMap(([name, value]) => labelled(name.padEnd(15), value, screenWidth())),
+        ...rows.flatMap(([name, value]) =>
+          labelled(`${name.padEnd(column)}  `, value, screenWidth())
+        ),
         "",
         body === undefined
           ? "The body was dropped, because nothing needs it any longer."

@@ -43,7 +43,8 @@ describe("petrel inbox", () => {
       const { flags, queue } = yield* withInbox
       yield* Effect.promise(async () => {
         await queue.put([entry("evt_1")])
-        await queue.keep(entry("evt_2"), "dead", "Error: no such account")
+        const headers = { "accept-language": "en", "x-request-id": "r1" }
+        await queue.keep(entry("evt_2", { headers }), "dead", "Error: no such account")
         const odd = { type: undefined, subject: undefined, body: Buffer.from([0, 255]) }
         await queue.keep(entry("evt_3", { ...odd, source: "github" }), "quarantined", "no JSON")
       })
@@ -58,7 +59,8 @@ describe("petrel inbox", () => {
 
       const shown = yield* run("inbox", "show", "2", ...flags)
       assert.include(shown.out.join("\n"), '{"total":12}')
-      assert.match(shown.out.join("\n"), /^error +Error: no such account$/m)
+      assert.match(shown.out.join("\n"), /^error {14}Error: no such account$/m)
+      assert.match(shown.out.join("\n"), /^ {2}accept-language {2}en$/m)
       const json = JSON.parse((yield* run("inbox", "show", "3", ...flags, "--json")).out[0] ?? "")
       assert.deepInclude(json, { id: "3", bodyBase64: "AP8=", source: "github" })
 
@@ -126,7 +128,7 @@ describe("petrel inbox", () => {
       ])
       const [code, text = ""] = yield* said("list", ...flags, "--table", "others")
       assert.strictEqual(code, 1)
-      assert.include(text, "run `petrel inbox migrate`")
+      assert.include(text, "run `petrel inbox migrate --table others`")
       const [, wrong = ""] = yield* said("list", "--database", "oracle://x")
       assert.include(wrong, "must be a URL such as postgres://")
       const before = process.cwd()
