@@ -169,7 +169,10 @@ export class OutboxTable {
     )
     const found = typeof row?.oid === "string"
     const version = versionIn(optional(row?.comment) ?? null)
-    if (version === tableVersion) return yield* this.#checkWritable
+    if (version === tableVersion) {
+      yield* this.#checkWritable
+      return yield* this.#checkPolicies
+    }
     const plain = this.#plain
     return yield* new NoOutbox({
       message: !found
@@ -193,6 +196,21 @@ export class OutboxTable {
       operation: "take changes",
       detail: "it is read-only, as a stand-by is",
       code: ""
+    })
+  })
+
+  /** Policies may hide rows from the session's user, and it could not tell which. */
+  readonly #checkPolicies = Effect.gen({ self: this }, function* () {
+    const { quoted } = this.#table
+    const [row] = yield* this.#session.query(
+      "look for policies",
+      "select quote_ident(current_user) as user, row_security_active($1) as active",
+      [quoted]
+    )
+    if (row?.active !== true) return
+    const user = text(row.user)
+    return yield* new NoOutbox({
+      message: `row-level security may hide rows of ${this.#plain} from the database's user ${user}: run \`alter role ${user} bypassrls\`, or \`alter table ${quoted} disable row level security\`, in the database`
     })
   })
 

@@ -267,7 +267,12 @@ const session = Effect.fnUntraced(function* (options: RelayOptions) {
   }
   yield* table.listen(ring)
   yield* hears.publishing()
-  yield* publishing(table, options, bell)
+  // What lasts is mostly what is checked at the start, which also says what to do.
+  yield* publishing(table, options, bell).pipe(
+    Effect.tapError((error) =>
+      isLasting(error) ? Effect.andThen(table.check, table.checkPrivileges) : Effect.void
+    )
+  )
 }, Effect.scoped)
 
 /**

@@ -427,8 +427,38 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
       )
       assert.deepStrictEqual(intake.ids, [])
       yield* ask('grant update, delete on "petrel_outbox" to "The Relay"')
-      yield* run()
+      const { ended } = yield* run()
       yield* published(url, 1)
+      yield* ask('revoke update on petrel_outbox from "The Relay"')
+      yield* add(url, event("two"))
+      assert.strictEqual(
+        (yield* Effect.flip(ended)).message,
+        'the database\'s user "The Relay" has no privilege to update in petrel_outbox: run `grant update on "petrel_outbox" to "The Relay"` in the database'
+      )
+    })
+  )
+
+  it.live("ends where policies may hide rows from its user, and says what to do", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const ask = (text: string) =>
+        Effect.promise(() => withClient(url, (client) => client.query(text)))
+      yield* ask("create role hidden login")
+      yield* ask("grant select, update, delete on petrel_outbox to hidden")
+      const run = () =>
+        relaying(url.replace("postgres@", "hidden@"), { publish: storing(new FakeIntake()) })
+      const { ended } = yield* run()
+      yield* add(url, event("one"))
+      yield* published(url, 1)
+      yield* ask("alter table petrel_outbox enable row level security")
+      yield* add(url, event("two"))
+      const hides =
+        'row-level security may hide rows of petrel_outbox from the database\'s user hidden: run `alter role hidden bypassrls`, or `alter table "petrel_outbox" disable row level security`, in the database'
+      assert.strictEqual((yield* Effect.flip(ended)).message, hides)
+      assert.strictEqual((yield* Effect.flip((yield* run()).ended)).message, hides)
+      yield* ask("alter role hidden bypassrls")
+      yield* run()
+      yield* published(url, 2)
     })
   )
 })
