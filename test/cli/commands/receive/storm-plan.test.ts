@@ -1,12 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Kind, plan, randomFrom } from "../../../../src/cli/commands/receive/storm/plan.ts"
+import { signedBy } from "../../../../src/cli/commands/receive/storm/senders.ts"
 import { providers } from "../../../../src/providers/providers.ts"
+import type { ProviderSettings } from "../../../../src/providers/settings.ts"
 
-const planned = (name: string, seed: number, signsBody = true, count = 100) =>
+const signs = (name: string, settings: Partial<ProviderSettings>, secret: string) =>
+  signedBy(providers.get(name) ?? assert.fail(name), { secrets: [], ...settings }, secret)
+
+const planned = (
+  name: string,
+  seed: number,
+  {
+    secret = "whsec_a",
+    count = 100,
+    ...settings
+  }: Partial<ProviderSettings> & {
+    readonly secret?: string
+    readonly count?: number
+  } = {}
+) =>
   plan(
     { count, name: "storm-1", type: "a.b", from: 0 },
-    providers.get(name) ?? assert.fail(name),
-    signsBody,
+    signs(name, settings, secret),
     randomFrom(seed)
   )
 
@@ -43,12 +58,18 @@ describe("the plan of a storm", () => {
       for (const kind of ["stale", "future"] as const)
         assert.strictEqual(count(planned(name, 7), kind), 0, name)
     assert.strictEqual(count(planned("mailgun", 7), "forged"), 0)
-    assert.strictEqual(count(planned("gitlab", 7, false), "forged"), 0)
-    assert.strictEqual(count(planned("gitlab", 7, false), "stale"), 0)
-    assert.strictEqual(count(planned("gitlab", 7, false), "foreign"), 10)
+    const byToken = planned("gitlab", 7, { secret: "token" })
+    assert.strictEqual(count(byToken, "forged"), 0)
+    assert.strictEqual(count(byToken, "stale"), 0)
+    assert.strictEqual(count(byToken, "foreign"), 10)
+    // A sender of one's own may sign a time, or none.
+    const scheme = { header: "x-mac" }
+    assert.strictEqual(count(planned("hmac", 7, { scheme }), "stale"), 0)
+    const timed = { ...scheme, signed: "{timestamp}{body}", timestampHeader: "x-time" }
+    assert.strictEqual(count(planned("hmac", 7, { scheme: timed }), "stale"), 10)
   })
 
   it("has a request of each kind for one event, too", () => {
-    assert.isAtLeast(planned("stripe", 7, true, 1).length, 8)
+    assert.isAtLeast(planned("stripe", 7, { count: 1 }).length, 8)
   })
 })

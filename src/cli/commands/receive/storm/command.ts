@@ -18,7 +18,7 @@ import { untilStopped } from "../../../terminal/signals.ts"
 import { print, remark } from "../../../terminal/stdout.ts"
 import { type GivenProvider, readProvider } from "../provider-flags.ts"
 import { expected, type Kind } from "./plan.ts"
-import { senderOf } from "./senders.ts"
+import { senderOf, signedBy } from "./senders.ts"
 import type { StormReport } from "./storm.ts"
 import { storm } from "./storm.ts"
 
@@ -142,17 +142,18 @@ const readSender = Effect.fnUntraced(function* (url: string, given: GivenStorm) 
     ])
   if (secret.startsWith("whpk_"))
     return yield* refusal(["--secret must be the secret that signs, not a public key"])
-  return { known, sender, secret, publicUrl: signedUrl(publicUrl ?? base, url) }
+  const signs = signedBy(known, settings, secret)
+  return { known, sender, secret, signs, publicUrl: signedUrl(publicUrl ?? base, url) }
 })
 
 /** Sends a storm to a receiver, prints what it did, and fails if something is not right. */
 export const sendStorm = Effect.fnUntraced(function* (url: string, given: GivenStorm) {
   const { json } = yield* petrel
-  const { known, publicUrl, secret, sender } = yield* readSender(url, given)
+  const { known, publicUrl, secret, sender, signs } = yield* readSender(url, given)
   const template = yield* readTemplate(given.body)
   const seed = given.seed ?? (yield* Random.nextIntBetween(0, 4_294_967_295))
   const options = {
-    ...{ url, publicUrl, sender, secret, template, seed, provider: known },
+    ...{ url, publicUrl, sender, secret, signs, template, seed },
     type: given.type ?? "storm.tested",
     count: given.count ?? 200,
     concurrency: given.concurrency ?? 16,

@@ -1,5 +1,4 @@
-import type { KnownProvider } from "../../../../providers/providers.ts"
-import type { MadeEvent } from "./senders.ts"
+import type { MadeEvent, Signed } from "./senders.ts"
 
 /** What is wrong with a request, or right. */
 export type Kind =
@@ -72,12 +71,12 @@ const shares: Readonly<Record<Exclude<Kind, "first" | "oversized">, number>> = {
   aborted: 0.5
 }
 
-/** Returns whether a kind says something of a provider, whose receivers may have no way to see it. */
+/** Returns whether receivers can see that a request is of this kind. */
 const isOf =
-  ({ name, toleranceMs }: KnownProvider, signsBody: boolean) =>
+  (signs: Signed) =>
   (kind: Kind): boolean => {
-    if (kind === "stale" || kind === "future") return toleranceMs !== undefined && signsBody
-    return kind !== "forged" || (signsBody && name !== "mailgun")
+    if (kind === "stale" || kind === "future") return signs.time
+    return kind !== "forged" || signs.body
   }
 
 /**
@@ -87,7 +86,6 @@ const isOf =
  * @param count of events.
  * @param name begins the ids.
  * @param from when the first of them happened, ms.
- * @param signsBody whether the provider's signature is of the body.
  */
 export const plan = (
   {
@@ -96,8 +94,7 @@ export const plan = (
     name,
     type
   }: Readonly<Record<"name" | "type", string>> & Readonly<Record<"count" | "from", number>>,
-  provider: KnownProvider,
-  signsBody: boolean,
+  signs: Signed,
   random: () => number
 ): ReadonlyArray<Planned> => {
   const subjects = Math.max(1, Math.floor(count / 10))
@@ -109,7 +106,7 @@ export const plan = (
   })
   const events = Array.from({ length: count }, (_, number) => eventOf(number))
   const firsts = events.map((event): Planned => ({ kind: "first", event }))
-  const isKind = isOf(provider, signsBody)
+  const isKind = isOf(signs)
   // Some repeats are sent beside the first request, the others at any time.
   const besides = new Set(events.filter(() => random() < besideFirst).map(({ id }) => id))
   const others = Object.entries(shares).flatMap(([word, share]) => {

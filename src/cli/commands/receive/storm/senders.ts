@@ -1,6 +1,7 @@
 import { createHash, createHmac } from "node:crypto"
 import type { GenericHmacScheme } from "../../../../providers/generic-hmac-scheme.ts"
 import { signedParts } from "../../../../providers/generic-hmac-scheme.ts"
+import type { KnownProvider } from "../../../../providers/providers.ts"
 import type { ProviderSettings } from "../../../../providers/settings.ts"
 
 /** An event that is made up, in the terms of all providers. */
@@ -314,3 +315,23 @@ const senders: Readonly<Record<string, Sender>> = {
  */
 export const senderOf = (provider: string, { scheme }: ProviderSettings): Sender | undefined =>
   provider === "hmac" && scheme !== undefined ? genericSender(scheme) : senders[provider]
+
+/** What receivers can verify. */
+export interface Signed {
+  readonly body: boolean
+  readonly time: boolean
+}
+
+/** Returns what a provider signs with these settings. The time counts only if its receivers look at it. */
+export const signedBy = (
+  { name, toleranceMs }: KnownProvider,
+  { scheme }: ProviderSettings,
+  secret: string
+): Signed => {
+  const body = name !== "gitlab" || secret.startsWith("whsec_")
+  const hasTime = scheme === undefined || scheme.timestampHeader !== undefined
+  return {
+    body: body && name !== "mailgun",
+    time: toleranceMs !== undefined && body && hasTime
+  }
+}

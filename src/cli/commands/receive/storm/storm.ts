@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { KnownProvider } from "../../../../providers/providers.ts"
 import { plural } from "../../../../text/quantities.ts"
 import { expected, type Kind, type Planned, plan, randomFrom } from "./plan.ts"
-import type { Sender, SignedRequest } from "./senders.ts"
+import type { Sender, Signed, SignedRequest } from "./senders.ts"
 import { type Answer, Transport } from "./transport.ts"
 
 export interface StormOptions {
   readonly url: string
   /** What the provider was given as the URL, where it signs that. */
   readonly publicUrl: string
-  readonly provider: KnownProvider
   readonly sender: Sender
   readonly secret: string
+  readonly signs: Signed
   /** Of the events' type. */
   readonly type: string
   /** What bodies hold besides. */
@@ -288,13 +287,13 @@ class Storm {
  * after `forMs`, or once the signal aborts.
  */
 export const storm = async (options: StormOptions, signal: AbortSignal): Promise<StormReport> => {
-  const { concurrency, count, forMs, provider, secret, seed, type, url } = options
+  const { concurrency, count, forMs, seed, signs, type, url } = options
   const begun = performance.now()
   const ids = `${idWord}-${seed}`
-  const signsBody = !(provider.name === "gitlab" && !secret.startsWith("whsec_"))
   const planned = plan(
     { count, type, name: ids, from: Date.now() - count * 1_000 },
-    ...([provider, signsBody, randomFrom(seed)] as const)
+    signs,
+    randomFrom(seed)
   )
   const transport = new Transport(url, concurrency)
   try {
