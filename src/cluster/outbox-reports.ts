@@ -28,6 +28,10 @@ export const OutboxReport = Schema.Struct({
     description:
       "Rows that can never be published as they are, and that nobody has released or discarded."
   }),
+  countedAt: Schema.optionalKey(Timestamp).annotateKey({
+    description:
+      "When it last counted the rows, if it has no session of the database now; absent if it counts."
+  }),
   problem: Schema.optionalKey(Schema.String).annotateKey({
     description: "What keeps it from publishing, one sentence; absent if nothing does."
   }),

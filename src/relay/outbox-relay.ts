@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { largestSourced } from "../broker/topology.ts"
-import { OutboxReporter } from "../cluster/outbox-reports.ts"
+import { type OutboxReport, OutboxReporter } from "../cluster/outbox-reports.ts"
 import { outboxSource } from "../domain/intake.ts"
 import { lookAtIntake } from "../intake/look-at-intake.ts"
 import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
@@ -12,7 +12,7 @@ import { timers } from "../time/timers.ts"
 import { openSession } from "./database.ts"
 import type { Driver } from "./drivers.ts"
 import type { RelayFigures } from "./figures.ts"
-import type { PendingRow } from "./outbox-table.ts"
+import type { PendingRow, Waiting } from "./outbox-table.ts"
 import type { Outcome } from "./relay.ts"
 import { type RelayListener, runRelay } from "./relay.ts"
 
@@ -76,7 +76,7 @@ export interface OutboxRelayOptions {
 }
 
 const defaultReportMs = 5_000
-/** How long the intake is waited for where nothing is to be stored, ms. */
+/** How long the broker is waited for where no row is to be stored, ms. */
 const lookMs = 2_000
 
 /** What is known of a relay, for its reports and for /readyz. */
@@ -141,7 +141,10 @@ const listener = ({ became, figures }: OutboxRelayOptions, state: RelayState): R
         : Effect.logWarning("the outbox cannot be published; trying again", { why })
       : Effect.void
   return {
-    connecting: () => become(false, false),
+    connecting: () => {
+      become(false, false)
+      figures.waiting = undefined
+    },
     standingBy: () => {
       become(false, true)
       return Effect.andThen(recovered(undefined), became("standing-by"))
@@ -166,36 +169,61 @@ const listener = ({ became, figures }: OutboxRelayOptions, state: RelayState): R
   }
 }
 
+/** Until rows are counted for the first time. */
+const noRows: Waiting = { pending: 0, oldestMs: 0, setAside: 0 }
+
 /**
  * Looks again and again whether the intake answers, and says how the outbox is. What the broker does
  * not take is said the next time.
  */
-const reporting = Effect.fnUntraced(function* (
+const reporting = (
   { figures, name, reportMs = defaultReportMs }: OutboxRelayOptions,
   state: RelayState
-) {
+) => {
   const reporter = new OutboxReporter()
   let wasContested = false
   const relay = randomUUID()
-  while (true) {
+  let counted = { waiting: noRows, at: timers.wallMs() }
+  const report = (problem: Pick<OutboxReport, "problem" | "problemMs"> | undefined) => {
+    const at = timers.wallMs()
+    const isCounted = figures.waiting !== undefined
+    if (figures.waiting !== undefined) counted = { waiting: figures.waiting, at }
+    const { oldestMs, pending, setAside } = counted.waiting
+    return reporter
+      .write(
+        {
+          ...{ v: 1, name, at, relay, pending, setAside, ...problem },
+          oldestMs: pending === 0 ? 0 : oldestMs + at - counted.at,
+          ...(isCounted ? {} : { countedAt: counted.at })
+        },
+        state.isPublishing
+      )
+      .pipe(
+        Effect.catch((error) => Effect.logDebug("the state of the outbox was not stored", error))
+      )
+  }
+  const every = Effect.gen(function* () {
     yield* Effect.sleep(reportMs)
     const intake = yield* lookAtIntake(lookMs)
     state.setIntakeProblem("problem" in intake ? intake.problem : undefined)
-    const { oldestMs = 0, pending = 0, setAside = 0 } = figures.waiting ?? {}
     const { contested } = reporter
     if (contested !== undefined && !wasContested)
       yield* Effect.logWarning(`the outbox ${name} has two relays that publish`, {
         why: contested.problem
       })
     wasContested = contested !== undefined
-    const report = { v: 1, name, at: timers.wallMs(), relay, pending, oldestMs, setAside } as const
-    yield* reporter
-      .write({ ...report, ...(state.problem ?? contested) }, state.isPublishing)
-      .pipe(
-        Effect.catch((error) => Effect.logDebug("the state of the outbox was not stored", error))
-      )
+    yield* report(state.problem ?? contested)
+  })
+  return {
+    reports: Effect.forever(every),
+    /** Says why it ended, to whoever looks before its silence is noticed. */
+    ended: (why: string) =>
+      report({
+        problem: `its relay has ended: ${why}`,
+        problemMs: state.problem?.problemMs ?? 0
+      }).pipe(Effect.timeoutOption(lookMs))
   }
-})
+}
 
 /** Relays an outbox to the intake until it is interrupted. Fails where waiting does not help. */
 export const relayOutbox = Effect.fnUntraced(function* (
@@ -205,11 +233,12 @@ export const relayOutbox = Effect.fnUntraced(function* (
   const { driver, keepMs, pollMs, table, url } = options
   const broker = yield* Broker
   state.isConnected = () => broker.life() !== undefined
-  yield* Effect.forkScoped(reporting(options, state))
+  const { ended, reports } = reporting(options, state)
+  yield* Effect.forkScoped(reports)
   return yield* runRelay({
     ...{ table, keepMs, pollMs },
     open: (onBroken) => openSession(driver, url, onBroken),
     publish: (row) => Effect.provideService(publishRow(row), Broker, broker),
     hears: listener(options, state)
-  })
+  }).pipe(Effect.tapError(({ message }) => ended(message)))
 })

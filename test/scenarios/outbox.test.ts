@@ -191,6 +191,37 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
     })
   )
 
+  scenario("is in the status with what its relay knows, once it has no session", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => outboxDatabase(server))
+      const ask = (text: string) =>
+        Effect.promise(() => withClient(database, (client) => client.query(text)))
+      const add = Effect.promise(() =>
+        inPg(database, (tx) => enqueue(tx, { tenant: "acme", type: "a", body: {} }))
+      )
+      yield* ask("create role limited login")
+      yield* ask("grant select, update, delete on petrel_outbox to limited")
+      yield* relayHere(database.replace("postgres@", "limited@"), 100)
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const says = (command: ReadonlyArray<string>, text: RegExp) =>
+        eventually(run(...command, ...flags), ({ out }) => text.test(out.join("\n")))
+      yield* says(["outbox", "status"], /is published/)
+      yield* ask("alter role limited connection limit 0")
+      yield* ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'limited'")
+      yield* add
+      yield* says(["outbox", "status"], /too many connections for role/)
+      yield* says(
+        ["status"],
+        /no row waited at .*, the database did not take a connection: [\s\S]*the outbox here is not published \(the database did not take a connection: /
+      )
+      yield* ask("alter role limited connection limit -1")
+      yield* says(["outbox", "status"], /is published/)
+      yield* ask("revoke update on petrel_outbox from limited")
+      yield* add
+      yield* says(["outbox", "status"], /its relay has ended: .*run `grant update on/)
+    })
+  )
+
   it.live("is published by the user that nats.conf has for it", () =>
     Effect.gen(function* () {
       const broker = yield* Effect.acquireRelease(

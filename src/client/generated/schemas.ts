@@ -2092,6 +2092,8 @@ export interface OutboxList {
     readonly oldestMs: number
     /** Rows that can never be published as they are, and that nobody has released or discarded. */
     readonly setAside: number
+    /** When it last counted the rows, if it has no session of the database now; absent if it counts. */
+    readonly countedAt?: string
     /** What keeps it from publishing, one sentence; absent if nothing does. */
     readonly problem?: string
     /** How long it has had its problem, ms. */
@@ -3378,6 +3380,8 @@ export interface Status {
       readonly oldestMs: number
       /** Rows that can never be published as they are, and that nobody has released or discarded. */
       readonly setAside: number
+      /** When it last counted the rows, if it has no session of the database now; absent if it counts. */
+      readonly countedAt?: string
       /** What keeps it from publishing, one sentence; absent if nothing does. */
       readonly problem?: string
       /** How long it has had its problem, ms. */

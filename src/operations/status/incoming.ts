@@ -6,7 +6,7 @@ import type { Survey } from "../../delivery/introspection/survey.ts"
 import { Count, Filled } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { plural, zonedTime } from "../../text/quantities.ts"
+import { plural, spanText, zonedTime } from "../../text/quantities.ts"
 import type { Condition } from "./conditions.ts"
 
 const { v: _outbox, ...outboxFields } = OutboxReport.fields
@@ -157,6 +157,30 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
       text: `${name} has refused every request${where} since ${zonedTime(since, at)} (${reason}): see \`petrel source show ${name}\``
     }
   })
+}
+
+/** Names an outbox that nobody publishes. The alert says so once that has lasted. */
+export const outboxNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> => {
+  const stuck = (incoming?.outboxes ?? [])
+    .map((report) => outboxView(report, at))
+    .filter(({ isSilent, problem }) => isSilent || problem !== undefined)
+  const [first] = stuck
+  if (first === undefined) return []
+  const { isSilent, name, problem } = first
+  const why = [
+    ...(isSilent ? [`its relay has been silent for ${spanText(at - first.at)}`] : []),
+    ...(problem === undefined ? [] : [plainText(problem)])
+  ].join(", ")
+  const which =
+    stuck.length === 1
+      ? `the outbox ${name} is not published (${why})`
+      : `${plural(stuck.length, "outbox", "outboxes")} are not published, such as ${name} (${why}; \`petrel outbox status\` shows all)`
+  return [
+    {
+      code: "outbox-unpublished",
+      text: `${which}: the log of the relay says more; start one with \`petrel outbox\` if none runs, or run \`petrel outbox forget ${name}\` if the outbox is retired`
+    }
+  ]
 }
 
 /** Names the sources whose last reconciliation was broken off: what they lost since is not known. */

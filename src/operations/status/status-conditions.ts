@@ -16,7 +16,7 @@ import {
   routingConditions,
   workerConditions
 } from "./conditions.ts"
-import { gatewayNotices, reconcileNotices, refusingNotices } from "./incoming.ts"
+import { gatewayNotices, outboxNotices, reconcileNotices, refusingNotices } from "./incoming.ts"
 import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
@@ -379,6 +379,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...gatewayNotices(survey),
       ...refusingNotices(survey),
       ...reconcileNotices(survey),
+      ...outboxNotices(survey),
       ...silent.notices,
       ...aboutCopies(survey),
       ...storage.notices,

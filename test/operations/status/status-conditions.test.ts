@@ -396,6 +396,21 @@ describe("what is not as it should be", () => {
     assert.include(silent({ isOutdated: true }).join(), outdated)
   })
 
+  it("is that outboxes are not published", () => {
+    const [shop] = comingIn.outboxes
+    if (shop === undefined) return assert.fail("there is an outbox")
+    const { problem, problemMs, ...well } = shop
+    const said = (...outboxes: typeof comingIn.outboxes) =>
+      texts({ ...busy, incoming: { ...comingIn, outboxes } }).filter((text) =>
+        text.includes("not published")
+      )
+    assert.deepStrictEqual(said(well), [])
+    assert.match(
+      said({ ...well, at: now - minute }, shop).join(),
+      /^2 outboxes are not published, such as shop \(its relay has been silent for 1 min; `petrel outbox status` shows all\)/
+    )
+  })
+
   it("is that sources refuse what comes, at all gateways or at some of them", () => {
     const refusing = (gateways: typeof comingIn.gateways) =>
       texts({ ...busy, incoming: { ...comingIn, gateways } }).filter((text) =>

@@ -12,12 +12,13 @@ import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 
 const encode = jsonOf(OutboxView)
-const headings = ["outbox", "as of", "waiting", "oldest", "set aside", "state"]
+const headings = ["outbox", "counted", "waiting", "oldest", "set aside", "state"]
 
 const rowOf =
   (now: number) =>
   ({
     at,
+    countedAt = at,
     isSilent,
     name,
     oldestMs,
@@ -25,10 +26,15 @@ const rowOf =
     problem,
     setAside
   }: OutboxView): ReadonlyArray<string> => [
-    ...[name, localTime(at, now), countText(pending), pending === 0 ? "-" : spanText(oldestMs)],
+    ...[
+      name,
+      localTime(countedAt, now),
+      countText(pending),
+      pending === 0 ? "-" : spanText(oldestMs)
+    ],
     countText(setAside),
     isSilent
-      ? `its relay has been silent for ${spanText(now - at)}`
+      ? `its relay has been silent for ${spanText(now - at)}${problem === undefined ? "" : `: ${plainText(problem)}`}`
       : plainText(problem ?? "is published")
   ]
 

@@ -172,13 +172,31 @@ const incomingText = (incoming: IncomingState, at: number): string => {
 
 const outboxText =
   (at: number) =>
-  ({ at: toldAt, isSilent, name, oldestMs, pending, problem, setAside }: OutboxView): string =>
-    [
-      `${name}: ${pending === 0 ? "no row waits" : `${plural(pending, "row")} ${pending === 1 ? "waits" : "wait"}, the oldest for ${spanText(oldestMs)}`}`,
+  ({
+    at: toldAt,
+    countedAt = toldAt,
+    isSilent,
+    name,
+    oldestMs,
+    pending,
+    problem,
+    setAside
+  }: OutboxView): string => {
+    const isNow = countedAt === toldAt && !isSilent
+    const [one, several, when] = isNow
+      ? ["waits", "wait", ""]
+      : ["waited", "waited", ` at ${localTime(countedAt, at)}`]
+    const rows =
+      pending === 0
+        ? `no row ${one}${when}`
+        : `${plural(pending, "row")} ${pending === 1 ? one : several}${when}, the oldest for ${spanText(oldestMs)}`
+    return [
+      `${name}: ${rows}`,
       ...(setAside === 0 ? [] : [`${countText(setAside)} set aside`]),
       ...(isSilent ? [`its relay has been silent for ${spanText(at - toldAt)}`] : []),
       ...(problem === undefined ? [] : [plainText(problem)])
     ].join(", ")
+  }
 
 /** Outboxes that are shown. */
 const mostOutboxes = 5

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { statusLines } from "../../../../src/cli/commands/status/status.ts"
 import type { Survey } from "../../../../src/delivery/introspection/survey.ts"
 import { statusOf } from "../../../../src/operations/status/status-report.ts"
-import { busy, comingIn, someone } from "../../../operations/status/surveys.ts"
+import { busy, comingIn, now, someone } from "../../../operations/status/surveys.ts"
 
 const plain = { colour: false, width: 80, height: 23 }
 
@@ -39,8 +39,23 @@ describe("the screen of petrel status", () => {
       [
         "incoming    12,000 came in within 3 d, 5 not in the event stream yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
         "outbox      shop: 4 rows wait, the oldest for 9 s, 1 set aside, the database is away",
-        "notice      acme/stripe has refused every request since 10:30:00 UTC (11 in a row): see `petrel source show acme/stripe`"
+        "notice      acme/stripe has refused every request since 10:30:00 UTC (11 in a row): see `petrel source show acme/stripe`",
+        "notice      the outbox shop is not published (the database is away): the log of the relay says more; start one with `petrel outbox` if none runs, or run `petrel outbox forget shop` if the outbox is retired"
       ]
+    )
+    const [shop] = comingIn.outboxes
+    if (shop === undefined) return assert.fail("there is an outbox")
+    const rows = (changes: Partial<typeof shop>) =>
+      lines({ incoming: { ...comingIn, outboxes: [{ ...shop, ...changes }] } }).find((line) =>
+        line.startsWith("outbox")
+      )
+    assert.strictEqual(
+      rows({ countedAt: now - 60_000, pending: 0, oldestMs: 0 }),
+      "outbox      shop: no row waited at 10:31:00, 1 set aside, the database is away"
+    )
+    assert.strictEqual(
+      rows({ at: now - 60_000 }),
+      "outbox      shop: 4 rows waited at 10:31:00, the oldest for 9 s, 1 set aside, its relay has been silent for 1 min, the database is away"
     )
     const nothing = { ...comingIn, events: 0, oldestAt: null, notCopied: 0, gateways: [] }
     assert.include(
