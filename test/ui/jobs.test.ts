@@ -99,7 +99,9 @@ describe.skipIf(!hasBrowser)("sending again in bulk, in a browser", () => {
           await portal.page.getByRole("button", { name: "Send again" }).click()
           await portal.page.getByRole("dialog").getByRole("button", { name: "Send again" }).click()
           await portal.page.getByText("it is sent again in a moment").waitFor()
-          await portal.page.getByText("Sent again, from a dead letter").waitFor()
+          await portal.page
+            .getByRole("heading", { name: /^Redelivery of dead letter \d+$/ })
+            .waitFor()
           await portal.page.getByRole("link", { name: "Endpoints" }).click()
           await portal.page.getByRole("link", { name: "Recover" }).click()
           await portal.page.locator("#since").fill("2026-01-01T00:00:00")

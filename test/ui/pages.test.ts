@@ -72,13 +72,13 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         // The secret is gone from the address, and so from the browser's history.
         assert.strictEqual(page.url(), `${console.url}/ui/`)
         wrong.push(...(await faults(page)))
-        await page.getByText("Nothing needs somebody.").waitFor()
+        await page.getByText("No problem is known.").waitFor()
         // What was well may not be so any more once the console no longer answers.
         await page.route("**/v1/status", (route) => route.abort())
         await page.getByText("This is what was last known.").waitFor()
-        assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
+        assert.strictEqual(await page.getByText("No problem is known.").count(), 0)
         await page.unroute("**/v1/status")
-        await page.getByText("Nothing needs somebody.").waitFor()
+        await page.getByText("No problem is known.").waitFor()
         const alert = {
           ...{ id: "1", name: "success-low", about: "tenant", level: "warn", threshold: 95 },
           ...{ unit: "percent", windowMs: 1, raisedAt: new Date().toISOString(), tenant: "acme" }
@@ -90,7 +90,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByText("1,204 alerts are raised.").waitFor()
         // Those that are not shown are on a page of their own.
         await page.getByRole("link", { name: "All 1,204 alerts" }).waitFor()
-        assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
+        assert.strictEqual(await page.getByText("No problem is known.").count(), 0)
         await page.unroute("**/alerts?*")
         await page.route("**/alerts?*", (route) =>
           route.fulfill({ json: { alerts: [], total: 0 } })
@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page
           .getByText("No problem is known; the endpoints are still being counted.")
           .waitFor()
-        assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
+        assert.strictEqual(await page.getByText("No problem is known.").count(), 0)
         assert.strictEqual(await page.getByRole("link", { name: "1 endpoint" }).count(), 0)
         await page.unroute("**/v1/status")
         // Nor where an audit has found something.
@@ -115,8 +115,8 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
           ...{ asked: { tenant: "acme" }, createdAt: status.at, endedAt: status.at }
         }
         for (const [verdict, says] of [
-          ["problems", "One problem needs somebody."],
-          ["clean", "Nothing needs somebody."]
+          ["problems", "There is one problem."],
+          ["clean", "No problem is known."]
         ] as const) {
           await page.route(/\/v1\/audits/, (route) =>
             route.fulfill({ json: { jobs: [{ ...audit, result: { verdict } }] } })
@@ -136,10 +136,10 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByRole("heading", { name: "beta has no endpoint yet" }).waitFor()
         await page.getByText("petrel endpoint add beta/billing").waitFor()
         // The alerts of one tenant say nothing of those of others.
-        await page.getByText("Nothing of this tenant needs somebody.").waitFor()
+        await page.getByText("No problem of this tenant is known.").waitFor()
         wrong.push(...(await faults(page)))
         await page.goto(`${console.url}/ui/`)
-        await page.getByText("Nothing needs somebody.").waitFor()
+        await page.getByText("No problem is known.").waitFor()
         await page.unroute("**/alerts?*")
 
         await page.keyboard.press("g")

@@ -10,11 +10,11 @@ type Round = Delivery["rounds"][number]
 type Attempt = Round["attempts"][number]
 type Wait = OutlinedPolicy["waits"][number]
 
-const beganBy = {
-  routed: "Routed",
-  redelivered: "Sent again, from a dead letter",
-  replayed: "Sent again, by a replay"
-}
+/** Returns what a round is called. Its name is 0, or begins with d (dead letter) or r (replay). */
+const roundText = (round: string): string =>
+  round === "0"
+    ? "First round"
+    : `${round.startsWith("d") ? "Redelivery of dead letter" : "Replay"} ${round.slice(1)}`
 
 /** What an attempt was answered, in words. */
 const outcome = ({ error, status }: Attempt): string =>
@@ -299,11 +299,11 @@ export const RoundLife = ({
   const { attempts, begun, end, state } = round
   return (
     <section class="card">
-      <h2>Round {round.round}</h2>
+      <h2>{roundText(round.round)}</h2>
       <div class="life">
         {begun !== null && (
           <Step at={<Ago at={begun.at} />} dot="first" look="">
-            <b>{beganBy[begun.by]}</b>
+            <b>{begun.by === "routed" ? "Routed" : "Sent again"}</b>
             {begun.deadline !== undefined && state === "open" && (
               <p>
                 Given up at {timeText(begun.deadline)} (<Ago at={begun.deadline} />)

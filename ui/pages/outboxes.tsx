@@ -49,7 +49,7 @@ export const Outboxes = () => {
                   <th class="n">The oldest for</th>
                   <th class="n">Set aside</th>
                   <th class="hide-s">Process</th>
-                  <th class="n">Told</th>
+                  <th class="n">Counted</th>
                 </>
               }
               row={(one) => (
@@ -77,7 +77,7 @@ export const Outboxes = () => {
                   </td>
                   <td class="hide-s mono">{one.relay}</td>
                   <td class="n">
-                    <Ago at={one.at} />
+                    <Ago at={one.countedAt ?? one.at} />
                   </td>
                 </>
               )}

@@ -111,13 +111,11 @@ const verdictOf = (
   isOfTenant: boolean
 ): string => {
   if (problems > 0)
-    return problems === 1 ? "One problem needs somebody." : `${problems} problems need somebody.`
+    return problems === 1 ? "There is one problem." : `There are ${problems} problems.`
   if (alerts === undefined) return "The installation has no problem; its alerts are not known yet."
   if (alerts > 0)
     return alerts === 1 ? "One alert is raised." : `${count(alerts)} alerts are raised.`
-  return isCounted
-    ? `Nothing ${isOfTenant ? "of this tenant " : ""}needs somebody.`
-    : "No problem is known; the endpoints are still being counted."
+  return `No problem ${isOfTenant ? "of this tenant " : ""}is known${isCounted ? "" : "; the endpoints are still being counted"}.`
 }
 
 /** What the newest audit that has ended found, and when. */
@@ -345,7 +343,7 @@ const FirstSteps = ({ tenant }: { readonly tenant: string }) => {
   )
 }
 
-/** What needs somebody, and how it goes. */
+/** Which problems there are, and how deliveries go. */
 export const Overview = () => {
   const tenant = shownTenant()
   const alerts = useAsked(
