@@ -164,6 +164,8 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByRole("alert").first().waitFor()
         await page.unroute("**/v1/**")
         await page.getByRole("heading", { name: "acme/billing" }).waitFor()
+        // Both were permanent.
+        await page.locator("dt:text('failures in a row') + dd").getByText("2").waitFor()
         await page.getByRole("button", { name: "Pause" }).click()
         await page.getByText("petrel endpoint pause acme/billing").first().waitFor()
         await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click()

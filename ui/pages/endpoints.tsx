@@ -30,13 +30,14 @@ export const stateOf = ({
   return words[state] ?? state
 }
 
-/** How many attempts have failed since its last success, which leads to these. */
+/** How many attempts have failed in a row, transiently or for good, which leads to these. */
 export const FailuresInRow = ({
   of: { health, id, tenant }
 }: {
   readonly of: Pick<Endpoint, "health" | "id" | "tenant">
-}) =>
-  health.failuresInRow === 0 ? (
+}) => {
+  const failures = health.failuresInRow + health.permanentInRow
+  return failures === 0 ? (
     <>0</>
   ) : (
     <a
@@ -45,9 +46,10 @@ export const FailuresInRow = ({
         since: health.failingSince
       })}
     >
-      {count(health.failuresInRow)}
+      {count(failures)}
     </a>
   )
+}
 
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
