@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs"
 import { configDefaults, defineConfig } from "vitest/config"
 import { SecondAttempts } from "./test/kit/second-attempts.ts"
 import { SlowestFiles } from "./test/kit/slowest-files.ts"
@@ -5,10 +6,37 @@ import { SlowestFiles } from "./test/kit/slowest-files.ts"
 /** Stories of some 20 s and more each; `npm run test:long` tells them, too. */
 const long = "test/**/*.long.test.ts"
 
+/** The stories that `npm test` tells: one of each promise. */
+const short = [
+  ...["delivery", "retry", "circuit", "backlog", "lanes", "endpoints", "redelivery", "replay"],
+  ...["crash-broker", "kill", "stopping", "audit-plans", "audit-sabotage"],
+  ...["api-publishing", "intake", "gateway", "reconcile-petrel"]
+].map((name) => `${name}.test.ts`)
+
+const stories = readdirSync("test/scenarios")
+const gone = short.filter((name) => !stories.includes(name))
+if (gone.length > 0) throw new Error(`test/scenarios has no ${gone.join(", no ")}`)
+
+/** What only `npm run test:all` runs: the other stories, and what else starts most processes. */
+const notShort = [
+  ...stories.filter((name) => !short.includes(name)).map((name) => `test/scenarios/${name}`),
+  "test/{build,examples,ui}/**",
+  "test/cli/commands/{dead,dev}/**",
+  "test/cli/commands/{console,doors,replay,traces}.test.ts",
+  "test/cli/json-times.test.ts",
+  "test/operations/repartition/**"
+]
+
+const { PETREL_TEST_LONG, PETREL_TEST_SHORT } = process.env
+
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: process.env.PETREL_TEST_LONG === undefined ? [long] : configDefaults.exclude,
+    exclude: [
+      ...configDefaults.exclude,
+      ...(PETREL_TEST_LONG === undefined ? [long] : []),
+      ...(PETREL_TEST_SHORT === undefined ? [] : notShort)
+    ],
     globalSetup: "test/kit/bundle.ts",
     setupFiles: ["test/kit/cpu-time.ts", "test/kit/bundled-threads.ts"],
     testTimeout: 60_000,
