@@ -26,6 +26,8 @@ import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { manifestText, readManifest } from "../../src/operations/backup/manifest.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
 import { cameThroughBacklog, cameThroughQueue } from "../../src/operations/backup/tail.ts"
+import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -36,6 +38,7 @@ import {
   endpoint,
   eventually,
   history,
+  lateRetry,
   publish,
   publishMany,
   quickRetry,
@@ -718,6 +721,70 @@ describe("a backup", () => {
         assert.isFalse(yield* cameThroughBacklog(before, { ...none, read }))
         assert.isFalse(yield* cameThroughBacklog(yield* last(queue), none))
         assert.isFalse(yield* cameThroughBacklog(before, yield* last(backlog)))
+      })
+  )
+
+  scenario(
+    "has each job as it was before the history was copied, so that nothing of it is left out",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url, retry: lateRetry })
+        const directory = yield* folder
+        const facts = yield* history
+        const here = Layer.mergeAll(
+          Layer.succeed(Broker, yield* Broker),
+          Layer.succeed(Facts, yield* Facts)
+        )
+        const events = 20
+        const isDone = (id: string) =>
+          eventually(
+            showJob(id, { kind: "replay", tenant: undefined }),
+            ({ state }) => state === "done"
+          )
+        const replay = { to: { tenant: "acme", id: "hook" }, types: [">"] as const }
+        const job = yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker()
+            yield* publishMany(events)
+            yield* facts.count("delivered", events)
+            hook.answer({ status: 503 })
+            const { id } = yield* addJob(
+              { kind: "replay", replay: { ...replay, until: Date.now() } },
+              "acme",
+              "ana"
+            )
+            yield* backedUp(join(directory, "copy"), (step) =>
+              // The history has been copied, and has nothing of the replay.
+              step.event === "copying" && step.stream.endsWith("EVENTS")
+                ? Effect.gen(function* () {
+                    yield* runJobs("console")
+                    yield* isDone(id)
+                  }).pipe(Effect.scoped, Effect.provide(here), Effect.orDie)
+                : Effect.void
+            )
+            return id
+          })
+        )
+        const failed = hook.requests.length
+        hook.answer({ status: 200 })
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            yield* restored(join(directory, "copy"))
+            yield* worker()
+            yield* runJobs("other console")
+            const { result } = yield* isDone(job)
+            assert.strictEqual(result?.replayed, events)
+            yield* quiet
+            const { list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.delivered, 2 * events)
+          })
+        )
+        assert.strictEqual(hook.requests.length, failed + events)
       })
   )
 

@@ -37,8 +37,9 @@ export interface BackupOptions {
  *    where that went.
  * 2. Each queue, then its backlogs, then what came into the two meanwhile: a delivery that has not
  *    ended is in one of them.
- * 3. The copy of configurations, then the history: it has the end of all that left 2, and whatever
- *    configurations hold. It has the attempts of what went on from 2, too, which are stored again.
+ * 3. The copy of configurations and the jobs, then the history: it has the end of all that left 2,
+ *    whatever configurations hold, and what jobs say they have sent. It has the attempts of what went
+ *    on from 2, too, which are stored again.
  * 4. The events, so that the history names none that is not there; then what the history is not
  *    compared with, or brings up to date by itself.
  */
@@ -92,6 +93,8 @@ const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Lay
   for (const bucket of [buckets.workers, buckets.retries]) yield* copies.busyBucket(bucket)
   for (let index = 0; index < layout.partitions; index++) yield* copies.partition(index)
   yield* copies.plain(names.configuration)
+  // A job says how far it has come: the history of the copy has all of that.
+  yield* copies.quietBucket(buckets.jobs)
   const history = yield* copies.plain(names.history)
   const events = yield* copies.plain(names.events)
   // After the events: the broker copies into them what they do not have, and never what has a sequence that
@@ -100,8 +103,8 @@ const copyAll = Effect.fnUntraced(function* (options: BackupOptions, layout: Lay
     for (const stream of [names.intake, names.origins]) yield* copies.plain(stream)
   yield* copies.plain(names.dead)
   yield* copies.busyBucket(buckets.health)
-  const { alerts, endpoints, jobs, sources, tokens } = buckets
-  for (const bucket of [endpoints, sources, alerts, tokens, jobs]) yield* copies.quietBucket(bucket)
+  const { alerts, endpoints, sources, tokens } = buckets
+  for (const bucket of [endpoints, sources, alerts, tokens]) yield* copies.quietBucket(bucket)
 
   const { record } = yield* readLayoutRecord
   if (record.epoch !== epoch || record.change !== undefined)
