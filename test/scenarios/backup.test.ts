@@ -1,5 +1,15 @@
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
@@ -22,6 +32,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { backUp } from "../../src/operations/backup/backup.ts"
+import { snapshotFile } from "../../src/operations/backup/backup-files.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { manifestText, readManifest } from "../../src/operations/backup/manifest.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
@@ -848,6 +859,36 @@ describe("a backup", () => {
     })
   )
 
+  // Nothing can be written to /dev/full, as to a disk that is full.
+  scenario("that fails leaves nothing, and is made in the same folder once there is space", () =>
+    Effect.gen(function* () {
+      yield* publishMany(50)
+      const { names } = yield* Broker
+      const directory = join(yield* folder, "copy")
+      const history = join(directory, snapshotFile(names.history))
+      const { message } = yield* Effect.flip(
+        backedUp(directory, (step) =>
+          Effect.sync(() => {
+            if (step.event !== "copying" || step.stream !== names.history) return
+            assert.include(readdirSync(directory), snapshotFile(names.deliveries(0)))
+            symlinkSync("/dev/full", history)
+          })
+        )
+      )
+      assert.include(message, "its disk is full")
+      assert.isFalse(existsSync(directory))
+
+      const missing = yield* Effect.flip(restored(directory))
+      assert.include(missing.message, "there is no folder")
+      mkdirSync(directory)
+      const empty = yield* Effect.flip(restored(directory))
+      assert.include(empty.message, "there is no backup in")
+
+      yield* backedUp(directory)
+      assert.include(readdirSync(directory), "manifest.json")
+    })
+  )
+
   scenario("that is killed is none, and another one can be made", (place) =>
     Effect.gen(function* () {
       yield* publishMany(3_000, "invoice.paid", 4_000)
@@ -870,7 +911,7 @@ describe("a backup", () => {
       const other = yield* otherServer
       const refused = yield* run("restore", broken, ...flagsOf(place, other))
       assert.strictEqual(refused.code, 1)
-      assert.include(refused.err.join("\n"), "there is no complete backup in")
+      assert.include(refused.err.join("\n"), "was interrupted before it was complete")
       const again = yield* run("backup", broken, ...flagsOf(place))
       assert.strictEqual(again.code, 1)
       assert.include(again.err.join("\n"), "is not empty")

@@ -88,7 +88,7 @@ const mendedText = ({ deadLettersRemoved, moved, queuedAgain, roundsTaken }: Men
   ...(roundsTaken === 0
     ? []
     : [
-        `${plural(roundsTaken, "replay or redelivery", "replays and redeliveries")} that were under way continue with the first worker`
+        `${plural(roundsTaken, "replay or redelivery that was under way continues", "replays and redeliveries that were under way continue")} with the first worker`
       ])
 ]
 

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from "node:crypto"
-import { createReadStream, existsSync } from "node:fs"
+import { createReadStream, existsSync, readdirSync } from "node:fs"
 import { type FileHandle, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Exit } from "effect"
@@ -46,9 +46,32 @@ export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) 
   return isNew
 })
 
-/** Removes the folder of a backup that was not made, where nothing is in it. */
-export const removeIfEmpty = (directory: string): Effect.Effect<void> =>
-  Effect.promise(() => rmdir(directory).catch(() => undefined))
+const draftFile = `${manifestFile}.tmp`
+
+/** The file that has the copy of a stream. */
+export const snapshotFile = (stream: string): string => `${stream}${snapshotEnding}`
+const snapshotEnding = ".snapshot"
+
+/** The file that has what came into a stream after its copy. */
+export const tailFile = (stream: string): string => `${stream}${tailEnding}`
+const tailEnding = ".tail"
+
+const isPart = (name: string): boolean =>
+  name === manifestFile ||
+  name === draftFile ||
+  name.endsWith(snapshotEnding) ||
+  name.endsWith(tailEnding)
+
+/**
+ * Removes what a backup has written that was not made: it is of no use, and takes the space that the
+ * next one needs. The folder, too, where the backup made it.
+ */
+export const removeParts = (directory: string, isNew: boolean): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const found = await readdir(directory).catch(() => [])
+    await Promise.allSettled(found.filter(isPart).map((name) => rm(join(directory, name))))
+    if (isNew) await rmdir(directory).catch(() => undefined)
+  })
 
 /** A file under way. Its bytes are on disk once it is closed. */
 export class BackupWriter {
@@ -117,16 +140,23 @@ export const writeBackupFile = <A, E, R>(
 
 /** Writes the manifest, which makes a backup of what is in its folder. */
 export const writeManifest = Effect.fnUntraced(function* (directory: string, text: string) {
-  const draft = `${manifestFile}.tmp`
-  yield* writeBackupFile(directory, draft, (writer) =>
-    attempt(`write ${draft}`, () => writer.write(Buffer.from(text)))
+  yield* writeBackupFile(directory, draftFile, (writer) =>
+    attempt(`write ${draftFile}`, () => writer.write(Buffer.from(text)))
   )
   yield* attempt(`write ${manifestFile}`, async () => {
-    await rename(join(directory, draft), join(directory, manifestFile))
+    await rename(join(directory, draftFile), join(directory, manifestFile))
     const folder = await open(directory)
     await folder.sync().finally(() => folder.close())
   })
 })
+
+/** Says what is in a folder without a manifest. */
+const withoutManifest = (directory: string): string => {
+  if (!existsSync(directory)) return `there is no folder ${directory}`
+  return readdirSync(directory).some(isPart)
+    ? `the backup in ${directory} was interrupted before it was complete (it has no ${manifestFile}, which is written last): restore another one, and remove this one`
+    : `there is no backup in ${directory}: give the folder that \`petrel backup\` was given`
+}
 
 /** Reads the text of a backup's manifest. */
 export const readManifestText = (directory: string) =>
@@ -134,9 +164,7 @@ export const readManifestText = (directory: string) =>
     try: () => readFile(join(directory, manifestFile), "utf8"),
     catch: (cause) =>
       cause instanceof Error && "code" in cause && cause.code === "ENOENT"
-        ? new BackupError({
-            message: `there is no complete backup in ${directory}: the folder has no ${manifestFile}, which is written last, or does not exist`
-          })
+        ? new BackupError({ message: withoutManifest(directory) })
         : because(`read ${manifestFile}`)(cause)
   })
 

@@ -13,7 +13,7 @@ import {
   storedFormat
 } from "../../broker/installed.ts"
 import type { Names } from "../../domain/names.ts"
-import { makeBackupFolder, removeIfEmpty, writeManifest } from "./backup-files.ts"
+import { makeBackupFolder, removeParts, writeManifest } from "./backup-files.ts"
 import { type BackupStep, Copies, stateOf } from "./copies.ts"
 import { BackupError, type Manifest, manifestText } from "./manifest.ts"
 
@@ -54,9 +54,7 @@ export const backUp = Effect.fnUntraced(
           "tenants of this installation have streams in accounts of their own, which a backup from here would not contain: back up the broker's disks instead"
       })
     const isNew = yield* makeBackupFolder(directory)
-    return yield* copyAll(options, layout).pipe(
-      Effect.onError(() => (isNew ? removeIfEmpty(directory) : Effect.void))
-    )
+    return yield* copyAll(options, layout).pipe(Effect.onError(() => removeParts(directory, isNew)))
   },
   Effect.catchIf(
     (error) => error instanceof BrokerError && isForbidden(error),

@@ -6,7 +6,7 @@ import { type SnapshotInfo, takeSnapshot } from "../../broker/snapshot.ts"
 import { isOfAccess } from "../../broker/topology.ts"
 import { originStreams } from "../../domain/backlog-message.ts"
 import type { Names } from "../../domain/names.ts"
-import { writeBackupFile } from "./backup-files.ts"
+import { snapshotFile, tailFile, writeBackupFile } from "./backup-files.ts"
 import { BackupError, type BackupFile, type CopiedStream } from "./manifest.ts"
 import { bucketTail, cameThroughBacklog, cameThroughQueue, partitionTail } from "./tail.ts"
 
@@ -122,7 +122,7 @@ export class Copies {
 
   #copy(name: string) {
     const { copied, directory, names, tell } = this.#options
-    const copy = writeBackupFile(directory, `${name}.snapshot`, (writer) =>
+    const copy = writeBackupFile(directory, snapshotFile(name), (writer) =>
       inAccountOf(
         names,
         name,
@@ -145,7 +145,7 @@ export class Copies {
   })
 
   #tail(name: string, lines: Stream.Stream<Uint8Array, BrokerError, Broker>) {
-    return writeBackupFile(this.#options.directory, `${name}.tail`, (writer) =>
+    return writeBackupFile(this.#options.directory, tailFile(name), (writer) =>
       Stream.runForEach(lines, (line) => Effect.promise(() => writer.write(line)))
     ).pipe(Effect.map(({ filled: _, ...file }): BackupFile => file))
   }
