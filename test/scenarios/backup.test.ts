@@ -35,7 +35,7 @@ import { backUp } from "../../src/operations/backup/backup.ts"
 import { snapshotFile } from "../../src/operations/backup/backup-files.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { manifestText, readManifest } from "../../src/operations/backup/manifest.ts"
-import { restore } from "../../src/operations/backup/restore.ts"
+import { type RestoreStep, restore } from "../../src/operations/backup/restore.ts"
 import { cameThroughBacklog, cameThroughQueue } from "../../src/operations/backup/tail.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
@@ -59,7 +59,7 @@ import {
 } from "../kit/engine.ts"
 import { change } from "../kit/live-endpoints.ts"
 import type { TestServer } from "../kit/nats-server.ts"
-import { startServer } from "../kit/nats-server.ts"
+import { canMount, startServer } from "../kit/nats-server.ts"
 import type { Answer, Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -1203,6 +1203,36 @@ describe("a restore", () => {
       assert.isTrue((yield* at(place, other, restoring)).resumed)
     })
   )
+
+  if (canMount())
+    scenario("says what to do if the broker's disk is full, and begins anew", (place) =>
+      Effect.gen(function* () {
+        yield* endpoint()
+        yield* publishMany(1_000, "invoice.paid", 1_000)
+        const directory = join(yield* folder, "copy")
+        yield* backedUp(directory)
+        const other = yield* Effect.acquireRelease(
+          Effect.promise(() => startServer({ diskBytes: 32 * 1024 ** 2 })),
+          (server) => Effect.promise(() => server.stop())
+        )
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const tell = (step: RestoreStep) => {
+              if (step.event === "restoring" && step.stream.endsWith("HISTORY")) other.fillDisk()
+            }
+            const { message } = yield* Effect.flip(restore({ directory, tell }))
+            assert.include(message, "no space left on device")
+            assert.include(message, ": free some space on the broker's disk, then run `petrel rest")
+            other.emptyDisk()
+            const { resumed } = yield* restored(directory)
+            assert.isTrue(resumed)
+            assert.deepStrictEqual((yield* problems).list, [])
+          })
+        )
+      })
+    )
 
   scenario("that is killed is not taken for an installation, and begins anew", (place) =>
     Effect.gen(function* () {

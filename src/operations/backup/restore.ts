@@ -6,6 +6,7 @@ import { BrokerError } from "../../broker/broker-error.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
 import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
+import { PublishError } from "../../broker/publication.ts"
 import { checkReservations, onceFreed, untilReported } from "../../broker/reservation.ts"
 import {
   markRestoring,
@@ -277,6 +278,64 @@ const makeConsumers = Effect.fnUntraced(function* ({
     )
 })
 
+/** Says what to do where a restore breaks off that has begun. */
+const broken = <E>(error: E): E | BackupError => {
+  if (!(error instanceof BrokerError || error instanceof PublishError)) return error
+  const { message } = error
+  const isFull = /no space left on device|insufficient resources/.test(message)
+  return new BackupError({
+    message: `${message}: ${isFull ? "free some space on the broker's disk, then run" : "run"} \`petrel restore\` again`
+  })
+}
+
+/** Makes the streams of a backup, with what belongs to them. */
+const restoreAll = Effect.fnUntraced(function* (
+  options: RestoreOptions,
+  {
+    config,
+    copies,
+    manifest,
+    streams
+  }: {
+    readonly config: (stream: CopiedStream) => StreamConfig
+    readonly copies: number
+    readonly manifest: Manifest
+    readonly streams: ReadonlyArray<CopiedStream>
+  }
+) {
+  const { directory } = options
+  const { names, streamInfo } = yield* Broker
+  yield* markRestoring(manifest.id, copies)
+  const restoreOne = (stream: CopiedStream) => restoreStream(options, stream, config(stream))
+  const workers = `KV_${names.buckets.workers}`
+  for (const stream of streams) if (stream.name !== workers) yield* restoreOne(stream)
+
+  for (const stream of streams) {
+    const { sources = [] } = config(stream)
+    if (sources.length > 0) yield* inAccountOf(stream, resumeSources(stream.name, sources))
+  }
+
+  yield* makeConsumers(manifest)
+  for (const stream of streams) if (stream.name === workers) yield* restoreOne(stream)
+  for (const stream of streams)
+    if (stream.tail !== undefined && stream.name.startsWith("KV_"))
+      yield* restoreTail(directory, stream.tail)
+  const mended = yield* mend(directory, manifest)
+  const at = yield* Clock.currentTimeMillis
+  yield* noteRestored({
+    backup: manifest.id,
+    factsUntil: manifest.history.at,
+    eventsUntil: manifest.events.at,
+    lastEvent: manifest.events.seq,
+    at
+  })
+  // The consumers of a cluster are there once their leader answers.
+  yield* streamInfo(`look at ${names.events}`, names.events)
+  yield* removeStream(names.restoring)
+  yield* openStreams(names, streams, config)
+  return { mended, at }
+})
+
 /**
  * Makes an installation of a backup, on a broker that has none. Until it is complete, nobody can use
  * what is there; a restore that was broken off begins anew, or at its last step does that.
@@ -284,7 +343,7 @@ const makeConsumers = Effect.fnUntraced(function* ({
 export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { directory, dryRun = false, replicas, tell } = options
   const startedAt = yield* Clock.currentTimeMillis
-  const { names, streamInfo } = yield* Broker
+  const { names } = yield* Broker
   const manifest = yield* Effect.flatMap(readManifestText(directory), readManifest)
   yield* checkBackup(manifest)
   yield* checkAccess(manifest)
@@ -336,33 +395,9 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     return { ...counted, mended: undefined, tookMs } satisfies RestoreResult
   }
 
-  yield* markRestoring(manifest.id, copies)
-  const restoreOne = (stream: CopiedStream) => restoreStream(options, stream, config(stream))
-  const workers = `KV_${names.buckets.workers}`
-  for (const stream of streams) if (stream.name !== workers) yield* restoreOne(stream)
-
-  for (const stream of streams) {
-    const { sources = [] } = config(stream)
-    if (sources.length > 0) yield* inAccountOf(stream, resumeSources(stream.name, sources))
-  }
-
-  yield* makeConsumers(manifest)
-  for (const stream of streams) if (stream.name === workers) yield* restoreOne(stream)
-  for (const stream of streams)
-    if (stream.tail !== undefined && stream.name.startsWith("KV_"))
-      yield* restoreTail(directory, stream.tail)
-  const mended = yield* mend(directory, manifest)
-  const at = yield* Clock.currentTimeMillis
-  yield* noteRestored({
-    backup: manifest.id,
-    factsUntil: manifest.history.at,
-    eventsUntil: manifest.events.at,
-    lastEvent: manifest.events.seq,
-    at
-  })
-  // The consumers of a cluster are there once their leader answers.
-  yield* streamInfo(`look at ${names.events}`, names.events)
-  yield* removeStream(names.restoring)
-  yield* openStreams(names, streams, config)
-  return { ...counted, mended, tookMs: at - startedAt } satisfies RestoreResult
+  const done = yield* Effect.mapError(
+    restoreAll(options, { config, copies, manifest, streams }),
+    broken
+  )
+  return { ...counted, mended: done.mended, tookMs: done.at - startedAt } satisfies RestoreResult
 })
