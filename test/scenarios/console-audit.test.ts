@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -87,6 +88,29 @@ describe.concurrent("a console", () => {
       )
       yield* command.signal("SIGTERM")
       assert.strictEqual(yield* command.ended, 0)
+    })
+  )
+
+  scenario("has problems that it finds in the status, also where no delivery is missing", (place) =>
+    Effect.gen(function* () {
+      const { deleteMessage, names } = yield* Broker
+      yield* publishMany(3)
+      // No router has seen it: nothing but the gap tells of it.
+      yield* deleteMessage("remove", names.events, 2)
+      const command = yield* startConsole(place, "--roles", "audit")
+      yield* command.until((_, err) =>
+        err.some((line) => line.includes("the audit has found problems"))
+      )
+      const { notices } = yield* readStatus
+      assert.include(
+        notices.map(({ code, text }) => `${code}: ${text.replace(/ \(.*\)/, "")}`),
+        "audit-problems: the last audit found 1 problem: `petrel audit` names it"
+      )
+      const audited = yield* run("audit", ...whereOf(place))
+      assert.include(
+        audited.out.join("\n").replaceAll(/\s+/g, " "),
+        "event 2 is no longer in the event stream: it was removed"
+      )
     })
   )
 

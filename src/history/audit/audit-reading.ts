@@ -14,7 +14,13 @@ import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Ledger } from "./ledger.ts"
-import { EventHeaders, eventsGone, FactsWithoutEvent, goesOn, RoutedEvents } from "./lost-events.ts"
+import {
+  EventHeaders,
+  eventsRemoved,
+  FactsWithoutEvent,
+  goesOn,
+  RoutedEvents
+} from "./lost-events.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
@@ -131,7 +137,7 @@ export class AuditReading {
       (seen) => this.#seeEvent(seen)
     )
     if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
-      this.objections.push(eventsGone(events.next, lastEvent, "they were removed"))
+      this.objections.push(eventsRemoved(events.next, lastEvent))
     events.readUpTo(lastEvent)
   })
 
@@ -168,7 +174,7 @@ export class AuditReading {
     const { events, ledger } = this
     // The sequences of one tenant's events have gaps.
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
-      this.objections.push(eventsGone(events.next, seen.seq - 1, "they were removed"))
+      this.objections.push(eventsRemoved(events.next, seen.seq - 1))
     events.read(seen)
     this.headers.see(seen.seq, seen.message, millisOf(seen.nanoseconds))
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) this.#onReplaced(seen.seq)

@@ -227,11 +227,15 @@ export class EventHeaders {
 }
 
 /** Events that are not in the event stream any more. */
-export const eventsGone = (from: number, to: number, why: string): AuditProblem => ({
+const eventsGone = (from: number, to: number, why: string): AuditProblem => ({
   kind: "event-gap",
   eventSeq: from,
   says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} no longer in the event stream: ${why}`
 })
+
+/** Reports that events are not there, and others around them are. */
+export const eventsRemoved = (from: number, to: number): AuditProblem =>
+  eventsGone(from, to, from === to ? "it was removed" : "they were removed")
 
 /** A fact about an event beyond the end of the event stream that no plan names. */
 interface Beyond {

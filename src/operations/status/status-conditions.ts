@@ -8,6 +8,7 @@ import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
 import { countText, plural, spanText, zonedTime } from "../../text/quantities.ts"
 import { raisedSubject, raisedView } from "../alerts/alerts.ts"
+import type { LastAudit } from "../audit/run-audit.ts"
 import {
   type Condition,
   type Conditions,
@@ -21,6 +22,8 @@ import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
 const hour = 3_600_000
+/** How long the last audit counts, ms: a standing one is never that old. */
+const auditCountsMs = 24 * hour
 
 /** Returns a few names, and the number of the others. */
 const namesText = (names: ReadonlyArray<string>): string =>
@@ -308,6 +311,23 @@ const aboutAlerts = (survey: Survey): Conditions => {
     ]
   }
 }
+
+/** Names the last audit if it found problems. What it found missing has an alert, which says more. */
+export const auditNotices = (
+  { alerts, at }: Survey,
+  audit: LastAudit | undefined
+): ReadonlyArray<Condition> =>
+  audit === undefined ||
+  audit.verdict !== "problems" ||
+  at - audit.at > auditCountsMs ||
+  alerts.some(({ alert }) => alert.name === "deliveries-missing")
+    ? []
+    : [
+        {
+          code: "audit-problems",
+          text: `the last audit found ${plural(audit.problems, "problem")} (${zonedTime(audit.at, at)}): \`petrel audit\` names ${audit.problems === 1 ? "it" : "them"}`
+        }
+      ]
 
 const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Condition> => {
   const lastHour = dead.lastHour ?? 0

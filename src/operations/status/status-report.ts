@@ -16,11 +16,12 @@ import {
 } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../../text/quantities.ts"
+import { type LastAudit, readLastAudit } from "../audit/run-audit.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
 import { NoLeader } from "../refusals.ts"
 import { Conditions } from "./conditions.ts"
 import { IncomingState, incomingIn } from "./incoming.ts"
-import { conditionsOf } from "./status-conditions.ts"
+import { auditNotices, conditionsOf } from "./status-conditions.ts"
 import {
   copiesOf,
   endpointsWithBacklog,
@@ -168,9 +169,14 @@ const brokerIn = (survey: Survey): Status["broker"] => {
   }
 }
 
-/** Returns the state of an installation, and what to do where it is not well. */
-export const statusOf = (survey: Survey): Status => {
+/**
+ * Returns the state of an installation, and what to do where it is not well.
+ *
+ * @param audit the last one of all tenants, if one was run.
+ */
+export const statusOf = (survey: Survey, audit?: LastAudit): Status => {
   const { at, change, dead, endpoints, events, oldest, partitions, workers } = survey
+  const { notices, problems } = conditionsOf(survey)
   return {
     at,
     broker: brokerIn(survey),
@@ -192,14 +198,21 @@ export const statusOf = (survey: Survey): Status => {
     lastHour: lastHourIn(survey),
     deadLetters: dead,
     incoming: incomingIn(survey),
-    ...conditionsOf(survey)
+    problems,
+    notices: [...notices, ...auditNotices(survey, audit)]
   }
 }
+
+/** The status is worth reading without it. */
+const lastAudit = Effect.orElseSucceed(readLastAudit, () => undefined)
 
 const read = readSurvey.pipe(Effect.catchIf(isUnanswered, () => new NoLeader()))
 
 /** Reads the state of the installation. */
-export const readStatus = Effect.map(read, statusOf)
+export const readStatus = Effect.gen(function* () {
+  const survey = yield* read
+  return statusOf(survey, yield* lastAudit)
+})
 
 /**
  * Reads the state of the installation, and asks the broker itself what it could not write. Of streams
@@ -209,8 +222,6 @@ export const readStatusAndDisk = Effect.gen(function* () {
   const survey = yield* read
   const single = survey.streams.filter(({ info }) => info?.config.num_replicas === 1)
   const writeErrors = yield* readWriteErrors(single.map(({ name }) => name))
-  return statusOf({
-    ...survey,
-    writeErrors: joinWriteErrors([...writeErrors, ...survey.writeErrors])
-  })
+  const joined = joinWriteErrors([...writeErrors, ...survey.writeErrors])
+  return statusOf({ ...survey, writeErrors: joined }, yield* lastAudit)
 })
