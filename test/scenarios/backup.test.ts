@@ -14,6 +14,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import type { Msg, NatsConnection } from "@nats-io/nats-core"
+import { TimeoutError } from "@nats-io/nats-core"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
@@ -99,10 +100,11 @@ const restoredOver = (
   ask: (
     request: NatsConnection["request"],
     ...given: Parameters<NatsConnection["request"]>
-  ) => Promise<Msg>
+  ) => Promise<Msg>,
+  changes: Partial<Broker["Service"]> = {}
 ) =>
   Effect.gen(function* () {
-    const broker = Broker.of({ ...(yield* Broker) })
+    const broker = Broker.of({ ...(yield* Broker), ...changes })
     const clients = yield* natsClients
     const connection = new Proxy(clients.connection, {
       get: (target, name) => {
@@ -1104,6 +1106,27 @@ describe("a restore", () => {
       })
       assert.isAbove((yield* at(place, other, restoring)).streams, 0)
       assert.strictEqual(refused, 2)
+    })
+  )
+
+  scenario("says that all servers are needed if one does not answer that has a stream", (place) =>
+    Effect.gen(function* () {
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const other = yield* otherServer
+      const restoring = restoredOver(
+        directory,
+        async (request, subject, ...rest) => {
+          if (subject.includes(".STREAM.RESTORE.")) throw new TimeoutError()
+          return request(subject, ...rest)
+        },
+        { server: () => ({ version: "2.15.1", cluster: "three" }) }
+      )
+      const { message } = yield* at(place, other, Effect.flip(restoring))
+      assert.include(
+        message,
+        ": bring all servers of the cluster back, then run `petrel restore` again"
+      )
     })
   )
 

@@ -6,6 +6,7 @@ import { BrokerError } from "../../broker/broker-error.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
 import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
+import { isUnanswered } from "../../broker/keep-going.ts"
 import { PublishError } from "../../broker/publication.ts"
 import { checkReservations, onceFreed, untilReported } from "../../broker/reservation.ts"
 import {
@@ -278,15 +279,23 @@ const makeConsumers = Effect.fnUntraced(function* ({
     )
 })
 
-/** Says what to do where a restore breaks off that has begun. */
-const broken = <E>(error: E): E | BackupError => {
-  if (!(error instanceof BrokerError || error instanceof PublishError)) return error
-  const { message } = error
-  const isFull = /no space left on device|insufficient resources/.test(message)
-  return new BackupError({
-    message: `${message}: ${isFull ? "free some space on the broker's disk, then run" : "run"} \`petrel restore\` again`
-  })
-}
+/**
+ * Says what to do where a restore breaks off that has begun.
+ *
+ * @param isCluster a stream may be given to a server that is away, and nothing answers then.
+ */
+const broken =
+  (isCluster: boolean) =>
+  <E>(error: E): E | BackupError => {
+    if (!(error instanceof BrokerError || error instanceof PublishError)) return error
+    const { message } = error
+    const remedy = /no space left on device|insufficient resources/.test(message)
+      ? "free some space on the broker's disk, then run"
+      : isCluster && isUnanswered(error)
+        ? "bring all servers of the cluster back, then run"
+        : "run"
+    return new BackupError({ message: `${message}: ${remedy} \`petrel restore\` again` })
+  }
 
 /** Makes the streams of a backup, with what belongs to them. */
 const restoreAll = Effect.fnUntraced(function* (
@@ -343,7 +352,7 @@ const restoreAll = Effect.fnUntraced(function* (
 export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { directory, dryRun = false, replicas, tell } = options
   const startedAt = yield* Clock.currentTimeMillis
-  const { names } = yield* Broker
+  const { names, server } = yield* Broker
   const manifest = yield* Effect.flatMap(readManifestText(directory), readManifest)
   yield* checkBackup(manifest)
   yield* checkAccess(manifest)
@@ -397,7 +406,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
 
   const done = yield* Effect.mapError(
     restoreAll(options, { config, copies, manifest, streams }),
-    broken
+    broken(server().cluster !== undefined)
   )
   return { ...counted, mended: done.mended, tookMs: done.at - startedAt } satisfies RestoreResult
 })
