@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { isUnanswered } from "../../broker/keep-going.ts"
+import { leaderAnswerMs } from "../../broker/survey-streams.ts"
 import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
@@ -203,8 +204,11 @@ export const statusOf = (survey: Survey, audit?: LastAudit): Status => {
   }
 }
 
-/** The status is worth reading without it. */
-const lastAudit = Effect.orElseSucceed(readLastAudit, () => undefined)
+/** The last audit. The status is worth reading without it. */
+const lastAudit = readLastAudit.pipe(
+  Effect.timeoutOrElse({ duration: leaderAnswerMs, orElse: () => Effect.succeed(undefined) }),
+  Effect.orElseSucceed(() => undefined)
+)
 
 const read = readSurvey.pipe(Effect.catchIf(isUnanswered, () => new NoLeader()))
 
