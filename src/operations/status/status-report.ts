@@ -213,19 +213,18 @@ const lastAudit = readLastAudit.pipe(
 const read = readSurvey.pipe(Effect.catchIf(isUnanswered, () => new NoLeader()))
 
 /** Reads the state of the installation. */
-export const readStatus = Effect.gen(function* () {
-  const survey = yield* read
-  return statusOf(survey, yield* lastAudit)
-})
+export const readStatus = Effect.map(Effect.all([read, lastAudit], { concurrency: 2 }), (found) =>
+  statusOf(...found)
+)
 
 /**
  * Reads the state of the installation, and asks the broker itself what it could not write. Of streams
  * with copies it is not asked: there each request would go through all of them.
  */
 export const readStatusAndDisk = Effect.gen(function* () {
-  const survey = yield* read
+  const [survey, audit] = yield* Effect.all([read, lastAudit], { concurrency: 2 })
   const single = survey.streams.filter(({ info }) => info?.config.num_replicas === 1)
   const writeErrors = yield* readWriteErrors(single.map(({ name }) => name))
   const joined = joinWriteErrors([...writeErrors, ...survey.writeErrors])
-  return statusOf({ ...survey, writeErrors: joined }, yield* lastAudit)
+  return statusOf({ ...survey, writeErrors: joined }, audit)
 })
