@@ -362,7 +362,7 @@ describe("a backup", () => {
         const hook = yield* receiver({ answer: { status: 503 } })
         const target = { tenant: "acme", endpoint: "hook" }
         const retry = quickRetry({
-          backoff: { kind: "fixed", delay: "15 seconds" },
+          backoff: { kind: "fixed", delay: "25 seconds" },
           window: "1 hour"
         })
         yield* endpoint({ url: hook.url, retry })
