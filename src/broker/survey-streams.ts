@@ -137,6 +137,10 @@ export const silentSources = (info: StreamInfo) => {
     .filter(({ silentMs }) => silentMs === undefined || silentMs > silentAfterMs)
 }
 
+/** Returns true for a stream that was made so lately that none of its sources can be called silent. */
+export const isNew = ({ created, ts = created }: StreamInfo): boolean =>
+  Date.parse(ts) - Date.parse(created) <= silentAfterMs
+
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
 export const lookAtConsumer = Effect.fnUntraced(function* (
   stream: string,

@@ -113,18 +113,22 @@ export class OutboxReporter {
     function* (report: OutboxReport, isPublishing: boolean) {
       if (this.#revision === undefined && !isPublishing) return
       const { names } = yield* Broker
-      const bucket = names.buckets.workers
-      const key = keyOf(report.name)
-      const expected = this.#revision ?? (yield* this.#look(report))
-      const written = yield* writeValue(bucket, key, encode(report), { expected }).pipe(
-        Effect.catchIf(isConflict, () => Effect.succeed(undefined))
-      )
+      const store = (expected: number) =>
+        writeValue(names.buckets.workers, keyOf(report.name), encode(report), { expected }).pipe(
+          Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+        )
+      let written = yield* store(this.#revision ?? (yield* this.#look(report)).revision)
+      if (written === undefined) {
+        // A report whose answer has not come may be stored.
+        const { isOwn, revision } = yield* this.#look(report)
+        if (isOwn) written = yield* store(revision)
+      }
       this.#revision = written?.seq
       if (written !== undefined) this.#last = written.seq
     }
   )
 
-  /** Reads whose report there is. Returns its revision. */
+  /** Reads whose report there is, and its revision. */
   readonly #look = Effect.fnUntraced({ self: this }, function* ({ name, relay }: OutboxReport) {
     const { names } = yield* Broker
     const { revision, text } = yield* readEntry(names.buckets.workers, keyOf(name))
@@ -134,7 +138,7 @@ export class OutboxReporter {
       const { at = 0, since = now } = this.#rival ?? {}
       this.#rival = { since: now - at > contestedWithinMs ? now : since, at: now }
     }
-    return revision
+    return { revision, isOwn: there?.relay === relay }
   })
 }
 

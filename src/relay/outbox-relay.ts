@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { largestSourced } from "../broker/topology.ts"
 import { type OutboxReport, OutboxReporter } from "../cluster/outbox-reports.ts"
@@ -234,11 +234,13 @@ export const relayOutbox = Effect.fnUntraced(function* (
   const broker = yield* Broker
   state.isConnected = () => broker.life() !== undefined
   const { ended, reports } = reporting(options, state)
-  yield* Effect.forkScoped(reports)
+  const reporter = yield* Effect.forkScoped(reports)
   return yield* runRelay({
     ...{ table, keepMs, pollMs },
     open: (onBroken) => openSession(driver, url, onBroken),
     publish: (row) => Effect.provideService(publishRow(row), Broker, broker),
     hears: listener(options, state)
-  }).pipe(Effect.tapError(({ message }) => ended(message)))
+  }).pipe(
+    Effect.tapError(({ message }) => Effect.andThen(Fiber.interrupt(reporter), ended(message)))
+  )
 })

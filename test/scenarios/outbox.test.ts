@@ -1,3 +1,4 @@
+import { basename } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
@@ -199,24 +200,26 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
       const add = Effect.promise(() =>
         inPg(database, (tx) => enqueue(tx, { tenant: "acme", type: "a", body: {} }))
       )
-      yield* ask("create role limited login")
-      yield* ask("grant select, update, delete on petrel_outbox to limited")
-      yield* relayHere(database.replace("postgres@", "limited@"), 100)
+      // A second attempt has another database, of the same server.
+      const user = `user_of_${basename(database)}`
+      yield* ask(`create role ${user} login`)
+      yield* ask(`grant select, update, delete on petrel_outbox to ${user}`)
+      yield* relayHere(database.replace("postgres@", `${user}@`), 1)
       const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
       const says = (command: ReadonlyArray<string>, text: RegExp) =>
         eventually(run(...command, ...flags), ({ out }) => text.test(out.join("\n")))
       yield* says(["outbox", "status"], /is published/)
-      yield* ask("alter role limited connection limit 0")
-      yield* ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'limited'")
+      yield* ask(`alter role ${user} connection limit 0`)
+      yield* ask(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${user}'`)
       yield* add
       yield* says(["outbox", "status"], /too many connections for role/)
       yield* says(
         ["status"],
         /no row waited at .*, the database did not take a connection: [\s\S]*the outbox here is not published \(the database did not take a connection: /
       )
-      yield* ask("alter role limited connection limit -1")
+      yield* ask(`alter role ${user} connection limit -1`)
       yield* says(["outbox", "status"], /is published/)
-      yield* ask("revoke update on petrel_outbox from limited")
+      yield* ask(`revoke update on petrel_outbox from ${user}`)
       yield* add
       yield* says(["outbox", "status"], /its relay has ended: .*run `grant update on/)
     })

@@ -1,7 +1,7 @@
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { isLasting } from "../../broker/restrictions.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
-import { silentSources } from "../../broker/survey-streams.ts"
+import { isNew, silentSources } from "../../broker/survey-streams.ts"
 import { isClosed } from "../../broker/topology.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
@@ -175,7 +175,9 @@ const aboutSilentSources = ({ streams }: Survey): Conditions => {
   const missing = new Set(streams.flatMap(({ name, state }) => (state === "missing" ? name : [])))
   const silent = streams
     .flatMap(({ info, name: target }) =>
-      info === undefined ? [] : silentSources(info).map((source) => ({ ...source, target }))
+      info === undefined || isNew(info)
+        ? []
+        : silentSources(info).map((source) => ({ ...source, target }))
     )
     .filter(({ name }) => !missing.has(name))
   const text = silent

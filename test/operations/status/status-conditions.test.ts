@@ -295,12 +295,13 @@ describe("what is not as it should be", () => {
   })
 
   it("is a source that the leader of a stream has never heard of", () => {
-    const neverHeard = (ledForSeconds?: number) => {
+    const neverHeard = (ledForSeconds?: number, madeSeconds = 3_600) => {
       const sources = [{ name: "PETREL_EVENTS_acme", lag: 0, active: -1 }]
       const ts = "2026-11-30T18:11:00Z"
-      const leader_since = new Date(Date.parse(ts) - (ledForSeconds ?? 0) * 1e3).toISOString()
+      const before = (seconds: number) => new Date(Date.parse(ts) - seconds * 1e3).toISOString()
+      const [created, leader_since] = [before(madeSeconds), before(ledForSeconds ?? 0)]
       const cluster = { leader: "n0", ...(ledForSeconds === undefined ? {} : { leader_since }) }
-      const info: Partial<StreamInfo> = { cluster, sources, ts }
+      const info: Partial<StreamInfo> = { cluster, created, sources, ts }
       return { ...busy, streams: [led({ info: { config: {}, ...info } as StreamInfo })] }
     }
     assert.deepStrictEqual(codes(neverHeard(4)), [[], []])
@@ -310,6 +311,7 @@ describe("what is not as it should be", () => {
     // A server that is alone does not say since when.
     assert.deepStrictEqual(codes(neverHeard()), [[], ["source-silent"]])
     assert.match(texts(neverHeard())[0] ?? "", / has received nothing from .* yet: /)
+    assert.deepStrictEqual(codes(neverHeard(undefined, 4)), [[], []])
   })
 
   it("is an endpoint that was suspended: what waits there expires", () => {
