@@ -23,8 +23,8 @@ if (isOlder) {
     process.env.NODE_COMPILE_CACHE ??= join(dirname(manifest), "node_modules/.cache/petrel")
     module.enableCompileCache()
   }
-  const { boundMemory } = await import("./memory.ts")
-  boundMemory()
+  const { boundProcess } = await import("./memory.ts")
+  boundProcess()
   const { run } = await import("./run.ts")
   run()
 }

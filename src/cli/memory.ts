@@ -1,16 +1,23 @@
+import { availableParallelism } from "node:os"
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { collectGarbage } from "../projection/lasting-thread.ts"
 
 /*
- * Bounds memory that is not in use: V8's young generation, and what malloc keeps of buffers that are
- * free again. Both are read once, when a process starts: so the process begins anew, with flag and
- * environment, in its own place.
+ * Bounds memory that is not in use, V8's young generation and what malloc keeps of buffers that are
+ * free again, and the threads of V8. All are read once, when a process starts: so the process begins
+ * anew, with flags and environment, in its own place.
  */
 
-const flag = "--max-semi-space-size"
-
-/** Most that each half of the young generation of a console's main thread takes, MiB. */
-const consoleMb = 4
+/** Flags of V8 that a console is started with. */
+const flags = {
+  /** Most that each half of the young generation of its main thread takes, MiB. */
+  "--max-semi-space-size": 4,
+  /**
+   * Threads that help to collect garbage: one for each other core. By default there are 4, and each
+   * collection waits until all of them have had their turn on the cores.
+   */
+  "--v8-pool-size": Math.min(4, Math.max(1, availableParallelism() - 1))
+}
 
 /**
  * For glibc: buffers of 128 KiB and more go back to the system once they are free. By default that
@@ -24,17 +31,21 @@ const malloc = {
 }
 
 /**
- * Starts this process anew with bounds on such memory if it is a console: at 32 MiB a half, young
- * garbage is a sixth of a console's memory, and bodies of an attack left 60 to 80 MiB with malloc.
- * Does nothing where somebody chose a size, where whoever started the process talks to it, and where
- * the system cannot replace a process, such as Windows.
+ * Starts this process anew with these bounds if it is a console: at 32 MiB a half, young garbage is a
+ * sixth of a console's memory, and bodies of an attack left 60 to 80 MiB with malloc. A flag that
+ * somebody chose stays. Does nothing where whoever started the process talks to it, and where the
+ * system cannot replace a process, such as Windows.
  */
-export const boundMemory = (): void => {
+export const boundProcess = (): void => {
   const { argv, env, execArgv, execPath } = process
-  const chosen = [...execArgv, env.NODE_OPTIONS ?? ""].some((text) => text.includes(flag))
-  if (!argv.includes("console", 2) || chosen || process.connected) return
+  if (!argv.includes("console", 2) || process.connected) return
+  const given = [...execArgv, env.NODE_OPTIONS ?? ""]
+  const missing = Object.entries(flags).flatMap(([flag, value]) =>
+    given.some((text) => text.includes(flag)) ? [] : [`${flag}=${value}`]
+  )
+  if (missing.length === 0) return
   try {
-    const started = [execPath, `${flag}=${consoleMb}`, ...execArgv, ...argv.slice(1)]
+    const started = [execPath, ...missing, ...execArgv, ...argv.slice(1)]
     process.execve?.(execPath, started, { ...malloc, ...env })
   } catch {
     // It runs as well without: it takes more memory.

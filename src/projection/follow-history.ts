@@ -27,7 +27,10 @@ const batchMs = 500
 const factsPerReading = 200_000
 /** After so many facts without a rest the memory that they needed is given back. */
 const manyFacts = 100_000
-/** Pause before it is looked for new facts, ms. */
+/**
+ * Pause before it is looked for new facts, ms, also while some come all the time: each look costs the
+ * broker and this thread the same for one fact as for a thousand.
+ */
 const pauseMs = 200
 /** Pause after a problem, ms. */
 const problemPauseMs = 2_000
@@ -221,9 +224,9 @@ const follow = Effect.fnUntraced(function* (
     if (hasOtherEnd(store.position, end.state)) yield* check
     yield* attempt(() => passRemoved(store, end, follower))
     const from = Math.max(first, store.position.seq + 1)
+    const isFar = last - from > factsPerBatch
     if (from <= last) {
       const to = Math.min(last, from + factsPerReading - 1)
-      const isFar = last - from > factsPerBatch
       yield* takeRange(store, from, to, () => describe(end, isFar ? "rebuilding" : "following"))
       sinceRest += to - from + 1
     } else {
@@ -232,7 +235,6 @@ const follow = Effect.fnUntraced(function* (
         collectGarbage()
       }
       sinceRest = 0
-      yield* Effect.sleep(pauseMs)
     }
     const now = yield* Clock.currentTimeMillis
     yield* attempt(() => {
@@ -242,6 +244,7 @@ const follow = Effect.fnUntraced(function* (
       }
       describe(end, last - store.position.seq > factsPerBatch ? "rebuilding" : "following")
     })
+    if (!isFar) yield* Effect.sleep(pauseMs)
   }
 })
 
