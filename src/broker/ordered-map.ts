@@ -5,7 +5,8 @@ class Entry<K, V> implements Linked<Entry<K, V>> {
   before: Entry<K, V> | undefined = undefined
   after: Entry<K, V> | undefined = undefined
   readonly key: K
-  value: V
+  /** Undefined once it is removed. */
+  value: V | undefined
 
   constructor(key: K, value: V) {
     this.key = key
@@ -14,10 +15,13 @@ class Entry<K, V> implements Linked<Entry<K, V>> {
 }
 
 /**
- * A map in order of insertion whose oldest entry is taken in constant time.
+ * A map in order of insertion, for entries that come and go.
  *
- * A Map's is not: V8 leaves removed entries in the table until it is made anew, and who asks for the
- * first passes all of them, 9 µs with 10,000 entries.
+ * - Its oldest entry is taken in constant time. A Map's is not: V8 leaves removed entries in the table
+ *   until it is made anew, and who asks for the first passes all of them, 9 µs with 10,000 entries.
+ * - A value that was removed is garbage at once. A Map's is not: V8's table refers to the one that took
+ *   its place, so once a table has outlived two collections, each later one does with all that it has
+ *   held. That is 2.5 of 25 MB in each collection of a worker that stores 1,500 deliveries a second.
  */
 export class OrderedMap<K, V> {
   readonly #entries = new Map<K, Entry<K, V>>()
@@ -35,8 +39,8 @@ export class OrderedMap<K, V> {
     return this.#entries.get(key)?.value
   }
 
-  get oldest(): { readonly key: K; readonly value: V } | undefined {
-    return this.#order.first
+  get oldestKey(): K | undefined {
+    return this.#order.first?.key
   }
 
   /** Adds an entry at the end. One that is there keeps its place. */
@@ -67,17 +71,20 @@ export class OrderedMap<K, V> {
   /** Removes the oldest entry and returns it. */
   takeOldest(): { readonly key: K; readonly value: V } | undefined {
     const { first } = this.#order
-    if (first !== undefined) this.#remove(first)
-    return first
+    if (first === undefined) return undefined
+    const { key, value } = first
+    this.#remove(first)
+    return { key, value: value as V }
   }
 
   /** Iterates from the oldest to the newest. The entry that was yielded last may be removed meanwhile. */
-  [Symbol.iterator](): Iterator<{ readonly key: K; readonly value: V }, void> {
-    return this.#order[Symbol.iterator]()
+  *[Symbol.iterator](): Generator<{ readonly key: K; readonly value: V }, void> {
+    for (const { key, value } of this.#order) yield { key, value: value as V }
   }
 
   #remove(entry: Entry<K, V>): boolean {
     this.#order.remove(entry)
+    entry.value = undefined
     return this.#entries.delete(entry.key)
   }
 }
@@ -95,7 +102,7 @@ export class OrderedSet<K> {
   }
 
   get oldest(): K | undefined {
-    return this.#entries.oldest?.key
+    return this.#entries.oldestKey
   }
 
   /** Adds an element at the end. One that is there keeps its place. */

@@ -19,7 +19,7 @@ const maxOutcomes = 10_000
  */
 export class PendingStores {
   /** By `PendingStore.name`. */
-  readonly #pending = new Map<string, PendingStore>()
+  readonly #pending = new OrderedMap<string, PendingStore>()
   readonly #outcomes = new OrderedMap<string, Stored>()
   readonly #asReference: (delivery: Delivery) => boolean
 
