@@ -167,9 +167,8 @@ const redeliver = (delayMs: number, why: "pause" | "ours"): NextMove => ({
 })
 
 /**
- * Decides what to do with a delivery from the queue or the backlog: the rows 3 to 9 of "The life of
- * a delivery". Pure: an interpreter carries the result out, and calls this again once it knows what
- * was missing.
+ * Decides what to do with a delivery from the queue or the backlog. Pure: an interpreter carries the
+ * result out, and calls this again once it knows what was missing.
  */
 export const decide = (known: KnownDelivery): NextMove => {
   const { now, stored } = known
