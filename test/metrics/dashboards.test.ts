@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { GatewayCounts } from "../../src/intake/gateway/counts.ts"
 import { prometheusName } from "../../src/metrics/prometheus-text.ts"
 import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
 import { systemFamilies } from "../../src/operations/status/status-metrics.ts"
@@ -74,7 +75,7 @@ describe("docs/operate/metrics.md", () => {
     assert.deepStrictEqual(untold, [])
   })
 
-  it("tells of each metric that a worker or the system has", () => {
+  it("tells of each metric that a worker, a gateway or the system has", () => {
     const system = systemFamilies({
       ...{ status: statusOf(busy), alerts: [] },
       audit: { at: now, verdict: "clean", problems: 0 },
@@ -83,7 +84,8 @@ describe("docs/operate/metrics.md", () => {
         sums: { rows: 0, maxRows: 0, together: 0 }
       }
     })
-    const names = [...new WorkerMetrics().families(), ...system].map(prometheusName)
+    const own = [...new WorkerMetrics().families(), ...new GatewayCounts().families()]
+    const names = [...own, ...system].map(prometheusName)
     assert.isAbove(names.length, 30)
     assert.deepStrictEqual(
       names.filter((name) => !text.includes(`\`${name}\``)),
