@@ -1,5 +1,6 @@
 import { Effect, Schedule } from "effect"
 import type { Unready } from "../cluster/self-report.ts"
+import { clockState, differs } from "../policy/clock-skew.ts"
 import { timers } from "../time/timers.ts"
 
 /** What a worker knows of itself at a moment. */
@@ -7,6 +8,8 @@ export interface WorkerState {
   readonly isConnected: boolean
   /** True while the others see its heartbeats. */
   readonly isKnown: boolean
+  /** How far this machine's clock is ahead of the broker's, or behind it (negative), ms. */
+  readonly clockSkewMs: number
   /** True while the history takes facts. */
   readonly isHistoryOpen: boolean
   /** What does not go on, one sentence each. */
@@ -26,9 +29,12 @@ export interface WorkerState {
 export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
   if (state.isStopping) return ["the worker is stopping"]
   if (!state.isConnected) return ["the broker is not connected"]
-  const { failedPulls, overdue, unanswered } = state
+  const { clockSkewMs, failedPulls, overdue, unanswered } = state
   return [
     ...(state.isKnown ? [] : ["the worker's heartbeats are not seen in the bucket of workers"]),
+    ...(clockState(clockSkewMs) === "wrong"
+      ? [`${differs(clockSkewMs)}: nothing is routed or sent until they agree`]
+      : []),
     ...(state.isHistoryOpen ? [] : ["the history takes no facts: nothing new is sent"]),
     ...state.waits,
     ...(failedPulls.length === 0

@@ -173,6 +173,7 @@ const stateOf = (
 ): WorkerState => ({
   isConnected: broker.life() !== undefined,
   isKnown: node.membership.isCurrent(),
+  clockSkewMs: node.workerClock.skewMs(),
   isHistoryOpen: Context.get(services, Facts).isOpen(),
   waits: waitsOf(node, Context.get(services, Directory)),
   unanswered: broker.unanswered().map(({ stream }) => stream),

@@ -40,7 +40,7 @@ describe("a worker whose clock is wrong", () => {
           const facts = yield* history
           const wall = yield* movedMachine
           wall.step(shift)
-          yield* Effect.provideService(worker(), Clock.Clock, clock)
+          const { problems } = yield* Effect.provideService(worker(), Clock.Clock, clock)
           yield* publishMany(20)
           yield* eventually(
             Effect.sync(() =>
@@ -52,11 +52,13 @@ describe("a worker whose clock is wrong", () => {
           assert.lengthOf(facts.facts, 0)
           const codes = Effect.map(readStatus, ({ problems }) => problems.map(({ code }) => code))
           assert.include(yield* codes, "clock-wrong")
+          assert.match(problems().join(), /^this machine's clock is .*nothing is routed or sent/)
           const { answer } = yield* readEndpointNow("acme", "hook")
           assert.approximately(answer?.clockSkewMs ?? 0, shift, 60_000)
           wall.setRight()
           yield* facts.count("delivered", 20)
           assert.strictEqual(log.count("agrees with the broker's again"), 1)
+          assert.deepStrictEqual(problems(), [])
           yield* eventually(codes, (all) => !all.includes("clock-wrong"))
           yield* isClean
         })

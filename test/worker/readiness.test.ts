@@ -3,6 +3,7 @@ import { problemsOf } from "../../src/worker/readiness.ts"
 
 const ready = {
   ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },
+  clockSkewMs: 29_000,
   overdue: [],
   waits: [],
   failedPulls: [],
@@ -31,6 +32,12 @@ describe("problemsOf", () => {
       ]
     ],
     [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
+    [
+      { clockSkewMs: -3_600_000 },
+      [
+        "this machine's clock is 3600.0 s behind the broker's: nothing is routed or sent until they agree"
+      ]
+    ],
     [{ delivers: false }, ["the worker has not begun to deliver"]],
     [{ overdue: [3] }, ["the lease of partition 3 was not renewed in time"]],
     [
