@@ -239,7 +239,7 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
       file: "delivery/backlog/backlog-write.ts",
       find: '      ["Nats-Expected-Last-Subject-Sequence", String(expected)]\n',
       replace:
-        '      ["Nats-Expected-Last-Subject-Sequence", String(expected)],\n      ...(fold.length > 0 && this.isFirst ? [["Nats-Rollup", "sub"]] : [])\n'
+        '      ["Nats-Expected-Last-Subject-Sequence", String(expected)],\n      ...(parts.fold.length > 0 && this.isFirst ? [["Nats-Rollup", "sub"]] : [])\n'
     },
     {
       file: "delivery/backlog/write-steps.ts",

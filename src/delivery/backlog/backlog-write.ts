@@ -5,7 +5,8 @@ import {
   isPackable,
   labelHeaders,
   maxEntries,
-  referencesHeader
+  referencesHeader,
+  referencesIn
 } from "../../domain/backlog-message.ts"
 import type { Delivery, PlacedDelivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
@@ -88,13 +89,33 @@ const referenceTo = (delivery: Delivery, bytes: number): DeliveryReference => {
 /** The time from the begin of a round to its deadline, ms. One message holds one window. */
 const windowOf = ({ began, deadline }: DeliveryReference): number => deadline - began
 
+/**
+ * Returns the references of messages that were written, in order; undefined if one of them cannot be
+ * read, which is then left as it is.
+ */
+export const referencesOf = (
+  tails: ReadonlyArray<WrittenTail>,
+  subject: string,
+  streams: OriginStreams
+): ReadonlyArray<DeliveryReference> | undefined => {
+  const all: Array<DeliveryReference> = []
+  for (const { count, packed } of tails) {
+    const found = referencesIn(
+      subject,
+      (name) => (name === packed[0] ? packed[1] : undefined),
+      streams
+    )
+    if (found?.length !== count) return undefined
+    all.push(...found)
+  }
+  return all
+}
+
 /** True where messages that were written and a request could be one. */
 export const isOfWindow = (
   { reference }: PendingStore,
   tails: ReadonlyArray<WrittenTail>
-): boolean =>
-  reference !== undefined &&
-  tails.every(({ references: [first] }) => first && windowOf(first) === windowOf(reference))
+): boolean => reference !== undefined && tails.every(({ window }) => window === windowOf(reference))
 
 /**
  * Takes from a queue the requests for the next message: a delivery with its body, or references of
@@ -125,6 +146,8 @@ export interface WriteParts {
   readonly requests: ReadonlyArray<PendingStore>
   /** The messages whose references it holds again, before its own. (Mostly: none) */
   readonly fold: ReadonlyArray<WrittenTail>
+  /** Their references. */
+  readonly folded: ReadonlyArray<DeliveryReference>
   /** The last message before it: it is stored only where that is so. */
   readonly expected: number
   /** Number of deliveries that were stored before. */
@@ -155,12 +178,12 @@ export class BacklogWrite {
   mustLook = false
 
   constructor(parts: WriteParts, after: number) {
-    const { before, expected, fold, id, owner, replaces, requests, streams } = parts
+    const { before, expected, folded, id, owner, replaces, requests, streams } = parts
     this.parts = parts
     this.after = after
     this.stored = before + requests.length
     const own = requests.flatMap(({ reference }) => reference ?? [])
-    this.references = [...fold.flatMap(({ references }) => references), ...own]
+    this.references = [...folded, ...own]
     const further: HeaderList = [
       ...labelHeaders({ stored: this.stored, owner, replaces }),
       ["Nats-Expected-Last-Subject-Sequence", String(expected)]
@@ -193,6 +216,15 @@ export class BacklogWrite {
     return this.parts.expected === 0 || first?.isFirst === true
   }
 
+  /** What later writes need to know of it, once it is stored; undefined if it has no references. */
+  tailAt(seq: number): WrittenTail | undefined {
+    const { isFirst, packed, references } = this
+    const [first] = references
+    return packed === undefined || first === undefined
+      ? undefined
+      : { seq, packed, count: references.length, window: windowOf(first), isFirst }
+  }
+
   get isDivisible(): boolean {
     return this.references.length > 1
   }
@@ -206,4 +238,4 @@ export class BacklogWrite {
 
 /** The number of requests that a message holds at most, given what it holds already. */
 export const entriesLeft = (fold: ReadonlyArray<WrittenTail>, most: number): number =>
-  fold.reduce((left, { references }) => left - references.length, Math.min(most, maxEntries))
+  fold.reduce((left, { count }) => left - count, Math.min(most, maxEntries))

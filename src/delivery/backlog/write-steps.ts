@@ -15,6 +15,7 @@ import {
   BacklogWrite,
   entriesLeft,
   isOfWindow,
+  referencesOf,
   storedBefore,
   takeGroup,
   waitingName
@@ -124,10 +125,10 @@ export class WriteSteps {
   }
 
   #compose(writes: EndpointWrites, tail: number): BacklogWrite {
-    const { key, queue } = writes
+    const { key, of, queue } = writes
     const { mayReplace, owner } = this.#options
     const held = this.#tails.get(key)
-    const isFolded =
+    const isFoldable =
       this.#tails.isFoldDue(key) &&
       held.at(-1)?.seq === tail &&
       queue[0] !== undefined &&
@@ -135,12 +136,14 @@ export class WriteSteps {
       writes.most === maxEntries &&
       writes.replaced.length === 0 &&
       mayReplace(key, held[0]?.seq ?? 0)
-    const fold = isFolded ? held : []
+    const folded = isFoldable ? referencesOf(held, of.subject, this.#streams) : undefined
+    const fold = folded === undefined ? [] : held
     const requests = takeGroup(queue, entriesLeft(fold, writes.most))
     const replaces = [...fold, ...writes.replaced].map(({ seq }) => seq)
     const write = new BacklogWrite(
       {
-        ...{ requests, fold, expected: tail, before: writes.stored, owner, replaces },
+        ...{ requests, fold, folded: folded ?? [], expected: tail },
+        ...{ before: writes.stored, owner, replaces },
         ...{ streams: this.#streams, id: this.#nextId(key) }
       },
       // Reading may have found what was not answered.
@@ -152,7 +155,7 @@ export class WriteSteps {
       return this.#compose(writes, tail)
     }
     for (const request of requests) request.isSent = true
-    if (isFolded) this.#options.replacing(key)
+    if (fold.length > 0) this.#options.replacing(key)
     writes.write = write
     return write
   }
@@ -200,14 +203,14 @@ export class WriteSteps {
       write.mustLook = true
       return
     }
-    const { after, isFirst, packed, parts, references } = write
+    const { after, isFirst, parts } = write
     const { key } = writes
     const { expected, requests } = parts
     this.#last = Math.max(this.#last, seq)
     writes.write = undefined
     writes.stored = write.stored
     writes.storedAt(seq)
-    const tail = packed === undefined ? undefined : { seq, references, packed, isFirst }
+    const tail = write.tailAt(seq)
     if (tail === undefined) this.#tails.drop(key)
     else
       this.#tails.wrote(key, tail, expected, (before) =>

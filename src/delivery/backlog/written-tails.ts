@@ -1,5 +1,4 @@
 import { OrderedMap } from "../../broker/ordered-map.ts"
-import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import { timers } from "../../time/timers.ts"
 
 /**
@@ -15,8 +14,14 @@ const smallReferences = 64
 const foldedTogether = { least: 4, most: 11 }
 /** How long the references of a message are held, ms: what comes later is a message of its own. */
 const heldMs = 60_000
-/** Maximum endpoints whose last messages are held: 126 references of some 200 bytes each, 25 MB. */
-const maxTails = 1_000
+/**
+ * Maximum memory for held messages of a partition, bytes: those of some 3,000 endpoints that all get
+ * the same events. If more endpoints take turns, each is dropped before its next message is written,
+ * and nothing is written again as one.
+ */
+const maxHeldBytes = 4 * 1024 * 1024
+/** Memory of a held message besides its packed references, bytes, about. */
+const messageBytes = 250
 
 /** The header that holds the references of a message. */
 export type PackedReferences = readonly [name: string, packed: string]
@@ -33,8 +38,11 @@ export interface Replaced {
 
 /** One of the last messages of its subject, of references. */
 export interface WrittenTail extends Replaced {
-  readonly references: ReadonlyArray<DeliveryReference>
   readonly packed: PackedReferences
+  /** Number of its references. */
+  readonly count: number
+  /** The window that its references have in common, ms. */
+  readonly window: number
   /** True where its subject holds nothing before it that it does not hold as well. */
   readonly isFirst: boolean
 }
@@ -45,11 +53,16 @@ interface HeldTails {
   /** How many are written again as one. */
   readonly together: number
   readonly until: number
+  readonly bytes: number
 }
+
+const bytesOf = (tails: ReadonlyArray<WrittenTail>): number =>
+  tails.reduce((sum, { packed }) => sum + messageBytes + packed[1].length, 0)
 
 /** The last messages of endpoints' backlogs, as long as they may be written again as one. */
 export class WrittenTails {
   readonly #tails = new OrderedMap<string, HeldTails>()
+  #bytes = 0
   /** How often an endpoint was held of which nothing was. */
   #begun = 0
 
@@ -60,14 +73,14 @@ export class WrittenTails {
   /** True where there are so many, or they hold so much, that one message is to take their place. */
   isFoldDue(key: string): boolean {
     const { tails = [], together = 0 } = this.#held(key) ?? {}
-    const held = tails.reduce((sum, { references }) => sum + references.length, 0)
+    const held = tails.reduce((sum, { count }) => sum + count, 0)
     return tails.length > 0 && (tails.length >= together || held >= smallReferences)
   }
 
   #held(key: string): HeldTails | undefined {
     const held = this.#tails.get(key)
     if (held === undefined || held.until > timers.monotonicMs()) return held
-    this.#tails.delete(key)
+    this.drop(key)
     return undefined
   }
 
@@ -88,14 +101,18 @@ export class WrittenTails {
     const before = this.get(key)
     const isOneMore = before.at(-1)?.seq === after && !this.isFoldDue(key) && isOfWindow(before)
     const together = this.#held(key)?.together ?? least + (this.#begun++ % (most - least + 1))
-    this.#tails.delete(key)
-    if (tail.references.length >= smallReferences) return
+    this.drop(key)
+    if (tail.count >= smallReferences) return
     const until = timers.monotonicMs() + heldMs
-    this.#tails.set(key, { tails: isOneMore ? [...before, tail] : [tail], together, until })
-    if (this.#tails.size > maxTails) this.#tails.takeOldest()
+    const tails = isOneMore ? [...before, tail] : [tail]
+    const bytes = bytesOf(tails)
+    this.#tails.set(key, { tails, together, until, bytes })
+    this.#bytes += bytes
+    while (this.#bytes > maxHeldBytes) this.drop(this.#tails.oldestKey ?? key)
   }
 
   drop(key: string): void {
+    this.#bytes -= this.#tails.get(key)?.bytes ?? 0
     this.#tails.delete(key)
   }
 }
