@@ -280,8 +280,9 @@ export class Drainer {
     return drain
   }
 
-  #wanted(key: string, { window }: Drain): number {
-    return Math.min(this.#options.lanes.readBudget(key), window.capacity)
+  #wanted(key: string, { largestBody, window }: Drain): number {
+    const bytes = largestBody === 0 ? undefined : largestBody
+    return Math.min(this.#options.lanes.readBudget(key, bytes), window.capacity)
   }
 
   #work(key: string): Effect.Effect<NextTurn> {

@@ -25,6 +25,8 @@ const maxCrowdingMs = 100
 const maxLooks = 1_000
 /** How many times an endpoint's limit a refill from its backlog brings its line to. */
 const refills = 8
+/** Bytes of bodies that are read for an endpoint at a time while memory is short, besides the first. */
+const tightReadBytes = 4 * 1024
 /** How long a tenant counts as crowding after it was seen to, ms. */
 const crowdingKeptMs = 1_000
 
@@ -156,9 +158,12 @@ export class LaneScheduler<A> {
 
   /**
    * Returns how many deliveries to read from the backlog now. They are read one at a time for a
-   * slow endpoint, and for any endpoint while memory is short.
+   * slow endpoint. While memory is short, they are read as its line is empty: one, or several small
+   * ones.
+   *
+   * @param bytes size of their bodies, at most. (Default: not known yet)
    */
-  readBudget(key: string): number {
+  readBudget(key: string, bytes = tightReadBytes): number {
     const { closed, limit, rateBudget } = this.#options
     const most = closed() || this.#isHeld(key) ? 0 : limit(key)
     if (most === 0) return 0
@@ -167,7 +172,12 @@ export class LaneScheduler<A> {
     const speed = this.#speedOf(key, lane)
     const capacity = this.#capacityOf(key, lane)
     if (capacity.bytesFor(speed) === 0) return 0
-    if (speed === "slow" || capacity.isTight) return inLine === 0 && inFlight < most ? 1 : 0
+    const isSlow = speed === "slow"
+    if (isSlow || capacity.isTight) {
+      if (inLine > 0 || inFlight >= most) return 0
+      const small = Math.floor(tightReadBytes / bytes)
+      return isSlow ? 1 : Math.max(1, Math.min(most, rateBudget(key), small))
+    }
     // A read costs as much for one delivery as for many.
     if (inLine > most) return 0
     return Math.max(0, Math.min(refills * most, maxLineLength, rateBudget(key)) - inLine)

@@ -77,7 +77,12 @@ export class TenantCapacity {
   readonly #first = new OrderedSet<CapacityWaiter>()
   readonly #more = new OrderedSet<CapacityWaiter>()
   readonly #slowLine = new OrderedSet<CapacityWaiter>()
-  readonly #order = [this.#first, this.#more, this.#slowLine]
+  /** With the least that a lane in each of them needs to begin. */
+  readonly #order = [
+    { line: this.#first, speed: "quick", inFlight: 0 },
+    { line: this.#more, speed: "quick", inFlight: 1 },
+    { line: this.#slowLine, speed: "slow", inFlight: 0 }
+  ] as const
   /** Index of the line whose turn comes next, counted up. */
   #turns = 0
 
@@ -179,8 +184,9 @@ export class TenantCapacity {
   giveTurn(): boolean {
     if (this.#used.requests >= this.#allowedRequests) return false
     for (let tried = 0; tried < this.#order.length; tried++) {
-      const line = this.#order[this.#turns++ % this.#order.length]
-      if (line !== undefined && this.#turnOf(line)) return true
+      const next = this.#order[this.#turns++ % this.#order.length]
+      if (next === undefined || !this.mayStart(next.speed, next.inFlight, true)) continue
+      if (this.#turnOf(next.line)) return true
     }
     this.#noteActive()
     return false

@@ -101,6 +101,27 @@ describe("the capacity of a worker", () => {
     pool.next()
     assert.strictEqual(told.length, 3)
   })
+
+  it("is not offered to lanes with requests in flight while each has its part", () => {
+    const { pool, capacity } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
+    const told: Array<string> = []
+    const waiting = (name: string) => ({
+      turn: () => {
+        told.push(name)
+        return true
+      }
+    })
+    for (let lane = 0; lane < 14; lane++) capacity.lane(1)
+    const uses = Array.from({ length: 10 }, () => begin(capacity))
+    capacity.wait("quick", 1, waiting("more"))
+    for (let round = 0; round < 3; round++) pool.next()
+    assert.deepStrictEqual(told, [])
+    capacity.wait("quick", 0, waiting("first"))
+    pool.next()
+    assert.deepStrictEqual(told, ["first"])
+    for (const use of uses.slice(3)) pool.giveBack(capacity, use)
+    assert.deepStrictEqual(told, ["first", "more"])
+  })
 })
 
 describe("the capacity of several tenants", () => {

@@ -232,6 +232,21 @@ describe("what comes from the backlog", () => {
     state.closed = true
     assert.strictEqual(lanes.readBudget("b"), 0)
   })
+  it("is read while memory is short once nothing stands in line: one large one, or several small ones", () => {
+    const pool = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
+    const { lanes, limits, state } = makeLanes(pool)
+    limits.set("a", 10)
+    // The tenant of all keys here.
+    pool.of("").take({ requests: 0, bytes: 0, slow: false }, 0, 600 * kilobyte)
+    assert.strictEqual(lanes.readBudget("a", 2 * kilobyte), 2)
+    assert.strictEqual(lanes.readBudget("a", 100), 10)
+    assert.strictEqual(lanes.readBudget("a", 64 * kilobyte), 1)
+    assert.strictEqual(lanes.readBudget("a"), 1)
+    state.rateBudget = 3
+    assert.strictEqual(lanes.readBudget("a", 100), 3)
+    state.rateBudget = 0
+    assert.strictEqual(lanes.readBudget("a", 100), 1)
+  })
 })
 
 describe("what stands in line for too long", () => {
