@@ -23,6 +23,12 @@ const retryMs = 3_000
  */
 const leastPauses = 10
 
+/**
+ * The longest of these pauses, ms: an answer that has waited for a broker to come back says little of
+ * what the next one takes, and a page that shows the outage must not do so for minutes.
+ */
+const longestPauseMs = 30_000
+
 /** Returns what a failure means to a reader. */
 export const problemText = (error: unknown): string => {
   if (isProblem(error, "unauthorized")) return "The session has ended: log in again."
@@ -65,14 +71,19 @@ export const useAsked = <A>(
         const value = await ask({ signal: leaving.signal })
         const usual = typeof everyMs === "function" ? everyMs(value) : everyMs
         const tookMs = Date.now() - beganAt
-        next = usual === undefined ? undefined : Math.max(usual, tookMs * leastPauses)
+        next =
+          usual === undefined
+            ? undefined
+            : Math.max(usual, Math.min(tookMs * leastPauses, longestPauseMs))
         if (!leaving.signal.aborted) setState({ key, value })
       } catch (error) {
         if (leaving.signal.aborted) return
         // The page for logging in would take the place of what was typed.
         if (isProblem(error, "unauthorized") && drafts.size === 0) endSession()
+        // What is gone is not shown as it was. What may only be away is.
+        const isGone = isProblem(error, "not-found")
         setState((before) => ({
-          ...(before.key === key ? before : { key }),
+          ...(before.key === key && !isGone ? before : { key }),
           problem: problemText(error)
         }))
         next = mayPass(error) ? retryMs : undefined

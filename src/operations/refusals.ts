@@ -113,6 +113,13 @@ export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKe
   }
 }
 
+/** This process has no connection to the broker, and makes one as soon as it can. */
+export class BrokerAway extends Schema.TaggedError<BrokerAway>()("BrokerAway", {}) {
+  override get message() {
+    return "there is no connection to the broker: see whether it runs; as soon as it can be reached, it is connected to again"
+  }
+}
+
 /** The broker answers no request about its streams, as where its servers cannot elect a leader. */
 export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
   override get message() {
@@ -192,6 +199,7 @@ export type Refusal = keyof typeof refusals
 
 /** Failures that any operation may have, because something is away. */
 export const absences = [
+  BrokerAway,
   Busy,
   ChangeUnrecorded,
   CommandFailed,

@@ -1,5 +1,6 @@
 import { assert, describe, vi } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { browser, hasBrowser } from "../kit/browser.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint } from "../kit/engine.ts"
@@ -133,6 +134,63 @@ describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
           await page.evaluate("fetch('/healthz')")
         }
         assert.strictEqual(asked, 2)
+        await page.unroute("**/v1/status")
+
+        // An answer that has waited for the broker does not hold the page up for ten times as long.
+        let waited = 0
+        await page.route("**/v1/status", async (route) => {
+          if (waited++ === 0) await page.clock.fastForward(15_000)
+          await route.continue()
+        })
+        await page.goto(`${console.url}/ui/system`)
+        await page.getByRole("heading", { name: "Workers" }).waitFor()
+        await page.clock.fastForward(31_000)
+        await page.evaluate("fetch('/healthz')")
+        assert.strictEqual(waited, 2)
+      })
+    })
+  )
+
+  scenario(
+    "says at once that there is no broker, and shows the status again once there is",
+    (_place, server) =>
+      Effect.gen(function* () {
+        const console = yield* startConsole({ hasPages: true })
+        const operator = yield* operatorPath()
+        const started = yield* browser
+        const watched = yield* Effect.promise(() => openPage(started, console.url))
+        const { page } = watched
+        yield* Effect.promise(async () => {
+          await logIn(watched, console.url, operator)
+          await page.goto(`${console.url}/ui/system`)
+          await page.getByRole("heading", { name: "Workers" }).waitFor()
+          await server.kill9()
+          await page.getByRole("alert").getByText("There is no connection to the broker").waitFor()
+          await server.restart()
+          await page.getByRole("alert").waitFor({ state: "detached" })
+          await page.getByRole("heading", { name: "Workers" }).waitFor()
+        })
+      })
+  )
+
+  scenario("shows nothing of an endpoint that has been removed meanwhile", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const console = yield* startConsole({ hasPages: true })
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      const watched = yield* Effect.promise(() => openPage(started, console.url))
+      const { page } = watched
+      yield* Effect.promise(async () => {
+        await logIn(watched, console.url, operator)
+        await page.goto(`${console.url}/ui/endpoints/acme/billing`)
+        await page.getByRole("button", { name: "Retry now" }).waitFor()
+      })
+      yield* removeEndpoint("acme", "billing")
+      yield* Effect.promise(async () => {
+        await page.getByRole("alert").getByText("There is no endpoint acme/billing").waitFor()
+        assert.strictEqual(await page.getByRole("button", { name: "Retry now" }).count(), 0)
+        assert.strictEqual(await page.getByText("enabled", { exact: true }).count(), 0)
       })
     })
   )

@@ -1,4 +1,4 @@
-import { Effect, Semaphore } from "effect"
+import { Effect, Exit, Semaphore } from "effect"
 import { timers } from "../../time/timers.ts"
 
 /** How long what was read is kept, and for whom it is read again, ms. */
@@ -13,7 +13,8 @@ interface Keeping {
 
 /**
  * Reads again and again while it is asked for, until the scope closes: one reading serves all who
- * ask, and who asks again gets the last one at once. Returns what answers.
+ * ask, and who asks again gets the last one at once. A reading that fails does so for all who wait: one
+ * after the other, each of them would wait for a time-out of its own. Returns what answers.
  *
  * @param read asks much of others: each worker, each stream.
  */
@@ -23,20 +24,26 @@ export const keepReading = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
   let known: { readonly value: A; readonly at: number } | undefined
+  let failed: { readonly exit: Exit.Failure<A, E>; readonly at: number } | undefined
   let askedAt = Number.NEGATIVE_INFINITY
   const ageMs = () => timers.monotonicMs() - (known?.at ?? Number.NEGATIVE_INFINITY)
-  const readSince = (maxAgeMs: number) =>
-    oneAtATime(
+  const readSince = (maxAgeMs: number) => {
+    const cameAt = timers.monotonicMs()
+    return oneAtATime(
       Effect.suspend(() => {
         if (known !== undefined && ageMs() <= maxAgeMs) return Effect.succeed(known.value)
+        if (failed !== undefined && failed.at > cameAt) return failed.exit
         const at = timers.monotonicMs()
-        return Effect.tap(read, (value) =>
+        return Effect.onExit(read, (exit) =>
           Effect.sync(() => {
-            known = { value, at }
+            if (Exit.isSuccess(exit)) known = { value: exit.value, at }
+            // Who is interrupted says nothing about the others.
+            else if (!Exit.hasInterrupts(exit)) failed = { exit, at: timers.monotonicMs() }
           })
         )
       })
     )
+  }
   const again = Effect.suspend(() =>
     timers.monotonicMs() - askedAt > askingMs ? Effect.void : Effect.ignore(readSince(everyMs / 2))
   )

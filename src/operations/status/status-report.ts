@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import { isUnanswered } from "../../broker/keep-going.ts"
 import { leaderAnswerMs } from "../../broker/survey-streams.ts"
 import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
@@ -19,7 +20,7 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../../text/quantities.ts"
 import { type LastAudit, readLastAudit } from "../audit/run-audit.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
-import { NoLeader } from "../refusals.ts"
+import { BrokerAway, NoLeader } from "../refusals.ts"
 import { Conditions } from "./conditions.ts"
 import { IncomingState, incomingIn } from "./incoming.ts"
 import { auditNotices, conditionsOf } from "./status-conditions.ts"
@@ -210,7 +211,16 @@ const lastAudit = readLastAudit.pipe(
   Effect.orElseSucceed(() => undefined)
 )
 
-const read = readSurvey.pipe(Effect.catchIf(isUnanswered, () => new NoLeader()))
+/** Without a connection each question would wait for its time-out, and name a wrong cause then. */
+const read = Effect.flatMap(Broker, ({ life }) =>
+  life() === undefined
+    ? Effect.fail(new BrokerAway())
+    : readSurvey.pipe(
+        Effect.catchIf(isUnanswered, () =>
+          Effect.fail(life() === undefined ? new BrokerAway() : new NoLeader())
+        )
+      )
+)
 
 /** Reads the state of the installation. */
 export const readStatus = Effect.map(Effect.all([read, lastAudit], { concurrency: 2 }), (found) =>

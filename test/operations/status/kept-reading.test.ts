@@ -81,6 +81,23 @@ describe("what is read for all who ask", () => {
     )
   )
 
+  it.effect("fails once for all who wait, and not for one after the other", () =>
+    inVirtualTime((pass) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { read, state } = counted()
+          const ask = yield* keepReading(Effect.andThen(read, Effect.fail("away")), keeping)
+          const all = yield* Effect.forkChild(
+            Effect.all([ask, ask, ask].map(Effect.flip), { concurrency: "unbounded" })
+          )
+          yield* pass(150)
+          assert.deepStrictEqual(yield* Fiber.join(all), ["away", "away", "away"])
+          assert.strictEqual(state.readings, 1)
+        })
+      )
+    )
+  )
+
   it.effect("fails for who asks, and is read again for the next one", () =>
     inVirtualTime(() =>
       Effect.scoped(

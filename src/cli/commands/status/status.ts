@@ -289,7 +289,7 @@ const watchOnce = Effect.gen(function* () {
   const { json } = yield* petrel
   yield* readStatusAndDisk.pipe(
     Effect.flatMap((found) => (json ? print(JSON.stringify(encode(found))) : show(linesOf(found)))),
-    Effect.catchTag(["BrokerError", "NoLeader"], ({ message }) =>
+    Effect.catchTag(["BrokerAway", "BrokerError", "NoLeader"], ({ message }) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
         const problem = { code: "broker-silent", text: message }
