@@ -117,12 +117,19 @@ const isAboutTheWhole = (issue: SchemaIssue.Issue): boolean =>
 /** What the library says of a body that does not parse. */
 const noBody = "Expected a valid JSON body"
 
+/** The credentials of a source (`Source`). */
+const sourceCredentials = ["secrets", "verifyToken", "apiKey"]
+
 /** Fields whose values may be credentials. A problem does not repeat them. */
-const secretFields: ReadonlySet<string> = new Set(
-  Object.entries<Input>({ ...endpointSettings, ...endpointRequests, ...tenantSettings })
+const secretFields: ReadonlySet<string> = new Set([
+  ...sourceCredentials,
+  ...Object.entries<Input>({ ...endpointSettings, ...endpointRequests, ...tenantSettings })
     .filter(([, { isSecret }]) => isSecret)
     .map(([name]) => name)
-)
+])
+
+/** A URL with a user and perhaps a password in front of its host. */
+const withUser = /^\w+:\/\/[^/?#]*@/
 
 const holdsSecrets = (value: unknown): boolean =>
   (Array.isArray(value) ? value : [value]).some(
@@ -135,6 +142,7 @@ const holdsSecrets = (value: unknown): boolean =>
 /** Returns the value that is to be shown before the sentence, or nothing. */
 const shownBefore = ({ keys, sentence, value }: Finding): string => {
   if (value === undefined || secretFields.has(keys[0] ?? "")) return ""
+  if (typeof value === "string" && withUser.test(value)) return ""
   // Not one of these fields, but perhaps something that has them.
   if (keys.length === 0 && holdsSecrets(value)) return ""
   const shown = shownValue(value)

@@ -2,8 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { EndpointPatch } from "../../src/operations/endpoints/endpoint-settings.ts"
 import { readInput } from "../../src/operations/input.ts"
+import { NewSource } from "../../src/operations/sources/manage-sources.ts"
 
 const problems = (value: unknown) => Result.getOrThrow(Result.flip(readInput(EndpointPatch, value)))
+
+const sourceProblems = (value: unknown) =>
+  Result.getOrThrow(Result.flip(readInput(NewSource, value)))
 
 describe("the input of an operation", () => {
   it.each<[value: unknown, field: string, message: string]>([
@@ -52,7 +56,11 @@ describe("the input of an operation", () => {
       ...problems({ headers: { "x-key": "hush\n" } }),
       ...problems({ headers: { host: "hush" } }),
       ...problems({ secret: ["hush"] }),
-      ...problems([{ secret: "hush" }])
+      ...problems([{ secret: "hush" }]),
+      ...problems({ url: "http://user:hush@example.com" }),
+      ...sourceProblems({ apiKey: "hush é" }),
+      ...sourceProblems({ secrets: "hush" }),
+      ...sourceProblems([{ verifyToken: "hush" }])
     ])
     assert.notInclude(said, "hush")
     assert.include(said, "x-key")
