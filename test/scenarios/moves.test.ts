@@ -96,7 +96,7 @@ describe.concurrent("a partition that moves between live workers", () => {
           notices.some(
             ({ code, text }) =>
               code === "hand-over-unanswered" &&
-              /^w2 gets no answer when it asks w1 for partitions .* has just died, .* older version/.test(
+              /^worker w2 gets no answer when it asks w1 for partitions .* has just died, .* older version/.test(
                 text
               )
           )

@@ -39,7 +39,7 @@ describe.skipIf(!hasBrowser)("the live page, in a browser", () => {
         yield* Effect.promise(async () => {
           await logIn(watched, console.url, operator)
           await page.goto(`${console.url}/ui/live?tenant=acme`)
-          await page.getByText("Nothing has failed since this page was opened").waitFor()
+          await page.getByText("What fails from now on").waitFor()
           await page.getByRole("status").getByText("following", { exact: true }).waitFor()
         })
         yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.before" })
@@ -74,7 +74,22 @@ describe.skipIf(!hasBrowser)("the live page, in a browser", () => {
           await page.getByRole("button", { name: "Pause" }).click()
           await page.getByRole("status").getByText("paused").waitFor()
           await page.getByRole("button", { name: "Clear" }).click()
-          await page.getByText("Nothing has failed since").waitFor()
+          await page.getByText("What fails from now on").waitFor()
+
+          // An alert about a tenant, or about the installation, is about no endpoint.
+          await page.unroute(/\/v1\/.*\/live/)
+          const about = (seq: number, tenant: string) =>
+            `id: ${seq}\nevent: failure\ndata: ${JSON.stringify({ seq, kind: "alert-raised", at: "2026-01-01T00:00:00.000Z", tenant, endpoint: "_" })}\n\n`
+          await page.route(/\/v1\/.*\/live/, (route) =>
+            route.fulfill({
+              contentType: "text/event-stream",
+              body: `${about(1, "acme")}${about(2, "_")}`
+            })
+          )
+          await page.goto(`${console.url}/ui/live`)
+          await page.getByRole("cell", { name: "the installation", exact: true }).first().waitFor()
+          assert.isAbove(await page.getByRole("cell", { name: "acme", exact: true }).count(), 0)
+          assert.strictEqual(await page.locator("tbody a[href*=endpoints]").count(), 0)
           assert.deepStrictEqual(wrong, [])
         })
       })

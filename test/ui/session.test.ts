@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)("a session of the console, in a browser", () => {
         await page.getByLabel("tenant").fill("beta")
         await page.getByLabel("tenant").press("Enter")
         await page.waitForURL(/tenant=beta/)
-        await page.getByText("Nothing has failed since this page was opened").waitFor()
+        await page.getByText("What fails from now on").waitFor()
         await page.evaluate("fetch('/session', { method: 'DELETE' })")
         await page.unroute(/\/v1\/.*\/live/)
         await logIn.waitFor()

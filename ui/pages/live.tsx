@@ -115,7 +115,7 @@ const LiveOf = ({
       <Rows
         items={lines}
         keyOf={({ at }) => at}
-        empty="Nothing has failed since this page was opened. What fails from now on is here at once."
+        empty="What fails from now on is shown here."
         head={
           <>
             <th>Time</th>
@@ -144,7 +144,16 @@ const LiveOf = ({
                 </a>
               </td>
               <td>
-                <EndpointLink tenant={failure.tenant ?? ""} id={failure.endpoint ?? ""} />
+                {failure.endpoint === "_" ? (
+                  // An alert about a tenant, or about the installation.
+                  failure.tenant === "_" ? (
+                    "the installation"
+                  ) : (
+                    failure.tenant
+                  )
+                ) : (
+                  <EndpointLink tenant={failure.tenant ?? ""} id={failure.endpoint ?? ""} />
+                )}
               </td>
             </>
           )

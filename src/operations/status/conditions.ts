@@ -144,7 +144,7 @@ const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditio
       ),
       ...[...Map.groupBy(silent, ({ owner }) => owner ?? "")].map(([owner, all]) => ({
         code: "owner-silent",
-        text: `${plainText(owner)} has ${partitionsText(all)} and does not answer: it is just taking over, or has died; if this lasts, look at its log`
+        text: `worker ${plainText(owner)} has ${partitionsText(all)} and does not answer: it is just taking over, or has died; if this lasts, look at its log`
       }))
     ]
   }
@@ -215,7 +215,7 @@ const readinessConditions = ({ unready = [] }: Survey): Conditions => {
   const about = (all: typeof lasting, advice: string) =>
     [...Map.groupBy(all, ({ problems }) => problems.join("; "))].map(([reason, those]) => ({
       code: "worker-not-ready",
-      text: `${workersText(those.map(({ worker }) => plainText(worker)))} ${haveText(those)} not been ready for ${spanText(Math.max(...those.map(({ ms }) => ms)))}: ${plainText(reason)}${advice}`
+      text: `${those.length === 1 ? "worker" : "workers"} ${workersText(those.map(({ worker }) => plainText(worker)))} ${haveText(those)} not been ready for ${spanText(Math.max(...those.map(({ ms }) => ms)))}: ${plainText(reason)}${advice}`
     }))
   return {
     problems: about(lasting, ". If no other problem says why, look at the log there"),
@@ -229,7 +229,7 @@ export const withheldText = (
   owner: string,
   all: ReadonlyArray<{ readonly partition: number }>
 ): string =>
-  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: either ${plainText(owner)} has just died, and they move within ${spanText(defaultTtl)}; or it runs an older version; or the broker's user of one of them may not use the subjects of hand-overs (nats.conf). While ${plainText(owner)} runs, it delivers there; when it stops, they move`
+  `worker ${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: either ${plainText(owner)} has just died, and they move within ${spanText(defaultTtl)}; or it runs an older version; or the broker's user of one of them may not use the subjects of hand-overs (nats.conf). While ${plainText(owner)} runs, it delivers there; when it stops, they move`
 
 /** Says what no heartbeat means. */
 const noWorkerText = ({ endpoints, unready = [] }: Survey): string => {

@@ -71,8 +71,8 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(
       texts(dead("worker-0", "worker-1")).map((text) => text.replace(/:.*/, "")),
       [
-        "worker-0 has partitions 0, 3, 6 and does not answer",
-        "worker-1 has partitions 1, 4, 7 and does not answer"
+        "worker worker-0 has partitions 0, 3, 6 and does not answer",
+        "worker worker-1 has partitions 1, 4, 7 and does not answer"
       ]
     )
   })
@@ -129,14 +129,14 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(fresh), [[], ["worker-not-ready"]])
     assert.strictEqual(
       texts(fresh)[0],
-      "w has not been ready for 3 s: the history takes no facts; the endpoints are unknown"
+      "worker w has not been ready for 3 s: the history takes no facts; the endpoints are unknown"
     )
     const lasting = Array.from({ length: 7 }, (_, index) => says(`w${index}`, 90_000, closed))
     const many = { ...busy, unready: [...lasting, says("x", 90_000, "another")] }
     assert.deepStrictEqual(codes(many), [["worker-not-ready", "worker-not-ready"], []])
     assert.match(
       texts(many)[0] ?? "",
-      /^w0, w1, w2, w3, w4, 2 more have not been ready for 1 min 30 s: the history takes no facts\. If/
+      /^workers w0, w1, w2, w3, w4, 2 more have not been ready for 1 min 30 s: the history takes no facts\. If/
     )
     const unseen = { ...fresh, workers: [] }
     assert.deepStrictEqual(codes(unseen), [["no-worker"], ["worker-not-ready"]])
