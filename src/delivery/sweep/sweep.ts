@@ -29,10 +29,14 @@ export type EndWaiting = (
 ) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
 
 /**
- * Returns how many deliveries were left for later: in flight, refused by DEAD, or with an endpoint
- * whose configuration is unreadable.
+ * Returns the queue subjects of endpoints with deliveries that were left for later: in flight, refused
+ * by DEAD, or with an endpoint whose configuration is unreadable.
  */
-type Swept = Effect.Effect<number, BrokerError | Schema.SchemaError, Broker | Directory>
+type Swept = Effect.Effect<
+  ReadonlySet<string>,
+  BrokerError | Schema.SchemaError,
+  Broker | Directory
+>
 
 /** Ends the messages that wait for a disabled or removed endpoint. */
 const sweep = (
@@ -42,9 +46,9 @@ const sweep = (
 ): Swept =>
   Effect.gen(function* () {
     const directory = yield* Directory
-    let left = 0
+    const left = new Set<string>()
     const consider = Effect.fnUntraced(function* (message: StoredMsg) {
-      const handle = yield* handleOf(memory, message, () => left++)
+      const handle = yield* handleOf(memory, message, () => left.add(deliverySubject(message)))
       if (handle === undefined || awaitsSpace(message, handle.delivery)) return
       const standing = yield* directory
         .standing(handle.delivery)
@@ -52,7 +56,7 @@ const sweep = (
       if (standing === undefined) return handle.nak()
       if (standing._tag === "Live") return
       if (isSchedule(message)) {
-        if (!(yield* fireNow(message, handle.delivery))) left++
+        if (!(yield* fireNow(message, handle.delivery))) handle.nak()
         return
       }
       yield* end(handle, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
@@ -89,22 +93,26 @@ export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, deliver
 })
 
 /**
- * Ends all that waits for a disabled or removed endpoint: in the queue, by NAK, and as schedules. A
- * delivery in an attempt ends by its own outcome, or is left for later.
+ * Ends all that waits for disabled or removed endpoints: in the queue, by NAK, and as schedules. A
+ * delivery in an attempt ends by its own outcome, or is left for later. The schedules are read once,
+ * however many endpoints there are: the broker cannot tell those of one endpoint from the others.
+ *
+ * @param subjects queue subjects of the endpoints.
  */
-export const sweepEndpoint = (
+const sweepEndpoints = (
   memory: PartitionMemory,
-  tenant: string,
-  endpoint: string,
+  subjects: ReadonlySet<string>,
   end: EndWaiting
 ): Swept =>
   Effect.gen(function* () {
     const { names } = yield* Broker
-    const subject = names.subjects.delivery(memory.index, tenant, endpoint)
-    const scheduled = scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)).pipe(
-      Stream.filter((message) => deliverySubject(message) === subject)
+    const queued = Stream.fromIterable(subjects).pipe(
+      Stream.flatMap((subject) => scanQueue(memory.stream, subject))
     )
-    return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
+    const scheduled = scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)).pipe(
+      Stream.filter((message) => subjects.has(deliverySubject(message)))
+    )
+    return yield* sweep(memory, Stream.concat(queued, scheduled), end)
   })
 
 /** Does the same for all schedules of a partition, whichever their endpoint. */
@@ -153,7 +161,7 @@ export const handleOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Lists, as `[tenant, endpoint]`, endpoints that have messages in a partition's stream but are
+ * Lists the queue subjects of endpoints that have messages in a partition's stream but are
  * disabled or removed, or whose oldest message was meant for an earlier endpoint of the same name.
  */
 export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
@@ -165,21 +173,19 @@ export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionM
   const isStranded = Effect.fnUntraced(function* (subject: string) {
     const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
     const live = directory.find(endpointKey(tenant, endpoint))
-    if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
+    if (live === undefined || live.config.disabled !== undefined) return subject
     if (live.config.createdAt < Date.parse(state.first_ts) - maxClockSkewMs) return undefined
     const oldest = yield* readMessage(`read the oldest of ${subject}`, memory.stream, {
       seq: 1,
       next_by_subj: subject
     })
     const meant = oldest?.header.get("petrel-generation")
-    return meant === undefined || meant === live.config.generation
-      ? undefined
-      : ([tenant, endpoint] as const)
+    return meant === undefined || meant === live.config.generation ? undefined : subject
   })
   const found = yield* Effect.forEach(Object.keys(state.subjects ?? {}), isStranded, {
     concurrency: 16
   })
-  return found.filter((pair) => pair !== undefined)
+  return found.filter((subject) => subject !== undefined)
 })
 
 /**
@@ -188,15 +194,16 @@ export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionM
 const pauses = [1_000, 60_000] as const
 
 interface Task {
-  /** Endpoint to sweep; undefined for all stranded endpoints of the partition. */
-  readonly endpoint?: readonly [tenant: string, endpoint: string]
+  /** Queue subjects of endpoints to sweep; undefined for all stranded endpoints of the partition. */
+  readonly subjects: ReadonlySet<string> | undefined
   readonly pause: number
 }
 
 /**
  * Ends what waits in a partition for disabled or removed endpoints: once at the start, and again
  * whenever an endpoint becomes unavailable. A sweep is repeated until nothing is left, for an
- * attempt that was in flight may fail and then wait like the others.
+ * attempt that was in flight may fail and then wait like the others. Endpoints that became unavailable
+ * during a sweep share the next one.
  *
  * @param partitions number of partitions.
  * @param turn lets one partition of a worker sweep at a time.
@@ -207,39 +214,48 @@ export const sweepUnavailable = Effect.fnUntraced(function* (
   turn: Semaphore.Semaphore
 ) {
   const directory = yield* Directory
-  const tasks = yield* Queue.unbounded<Task>()
+  const { names } = yield* Broker
+  const queue = yield* Queue.unbounded<Task>()
   const stop = directory.onUnavailable((tenant, endpoint) => {
-    if (partitionOf(tenant, endpoint, partitions) === memory.index)
-      Queue.offerUnsafe(tasks, { endpoint: [tenant, endpoint], pause: pauses[0] })
+    if (partitionOf(tenant, endpoint, partitions) !== memory.index) return
+    const subjects = new Set([names.subjects.delivery(memory.index, tenant, endpoint)])
+    Queue.offerUnsafe(queue, { subjects, pause: pauses[0] })
   })
   yield* Effect.addFinalizer(() => Effect.sync(stop))
-  Queue.offerUnsafe(tasks, { pause: pauses[0] })
+  Queue.offerUnsafe(queue, { subjects: undefined, pause: pauses[0] })
 
-  const sweep = ({ endpoint }: Task) =>
-    Effect.gen(function* () {
-      if (endpoint !== undefined) return yield* sweepEndpoint(memory, ...endpoint, endWaiting)
-      let left = yield* sweepSchedules(memory, endWaiting)
-      for (const stranded of yield* strandedEndpoints(memory))
-        left += yield* sweepEndpoint(memory, ...stranded, endWaiting)
-      return left
-    }).pipe(
-      Effect.map((left) => left === 0),
+  const sweepAll = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>) {
+    const subjects = new Set(tasks.flatMap((task) => [...(task.subjects ?? [])]))
+    const left = new Set<string>()
+    if (tasks.some((task) => task.subjects === undefined)) {
+      for (const subject of yield* sweepSchedules(memory, endWaiting)) left.add(subject)
+      for (const subject of yield* strandedEndpoints(memory)) subjects.add(subject)
+    }
+    if (subjects.size > 0)
+      for (const subject of yield* sweepEndpoints(memory, subjects, endWaiting)) left.add(subject)
+    return left
+  })
+  /** Returns what is to be done again. */
+  const leftOf = (tasks: ReadonlyArray<Task>) =>
+    sweepAll(tasks).pipe(
+      Effect.map((subjects) => (subjects.size === 0 ? [] : [{ subjects }])),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
         (cause) =>
-          Effect.as(Effect.logWarning("a sweep of endpoints failed; trying again", cause), false)
+          Effect.as(Effect.logWarning("a sweep of endpoints failed; trying again", cause), tasks)
       )
     )
 
   return yield* Effect.forever(
     Effect.gen(function* () {
-      const task = yield* Queue.take(tasks)
-      if (yield* turn.withPermit(sweep(task))) return
-      const again = { ...task, pause: Math.min(task.pause * 2, pauses[1]) }
-      yield* Effect.sync(() => Queue.offerUnsafe(tasks, again)).pipe(
-        Effect.delay(task.pause),
-        Effect.forkScoped
-      )
+      const tasks = yield* Queue.takeAll(queue)
+      const left = yield* turn.withPermit(leftOf(tasks))
+      if (left.length === 0) return
+      const before = Math.min(...tasks.map(({ pause }) => pause))
+      const pause = Math.min(before * 2, pauses[1])
+      yield* Effect.sync(() => {
+        for (const { subjects } of left) Queue.offerUnsafe(queue, { subjects, pause })
+      }).pipe(Effect.delay(before), Effect.forkScoped)
     })
   )
 }, Effect.scoped)
