@@ -13,8 +13,16 @@ interface Route extends EndpointChoice {
   readonly forwards: ReadonlyArray<string> | undefined
 }
 
-/** Maximum subjects in the cache. */
+/** Maximum subjects in the cache that go to few endpoints each. */
 const maxCachedSubjects = 1_000
+/** Maximum endpoints of such a subject. */
+const fewEndpoints = 100
+/**
+ * Maximum subjects in the cache that go to more endpoints, of which each takes 48 bytes: 1,000 subjects
+ * that all go to 10,000 endpoints would take half a GB. What their deliveries cost is a hundred times
+ * what finding their endpoints again does.
+ */
+const maxCachedLarge = 16
 
 /**
  * Finds where events go by their subject. The result is cached per subject until an endpoint or the
@@ -26,6 +34,7 @@ export class SubjectRoutes {
   readonly #directory: Directory["Service"]
   readonly #names: Names
   #known = new Recent<Route>(maxCachedSubjects)
+  #large = new Recent<Route>(maxCachedLarge)
   #version = -1
   #revision = -1
 
@@ -37,14 +46,17 @@ export class SubjectRoutes {
   of(subject: string): Route {
     const version = this.#directory.version()
     const revision = this.#directory.revision()
-    if (version !== this.#version || revision !== this.#revision)
+    if (version !== this.#version || revision !== this.#revision) {
       this.#known = new Recent(maxCachedSubjects)
+      this.#large = new Recent(maxCachedLarge)
+    }
     this.#version = version
     this.#revision = revision
-    const known = this.#known.get(subject)
+    const known = this.#known.get(subject) ?? this.#large.get(subject)
     if (known !== undefined) return known
     const route = this.#find(subject)
-    this.#known.add(subject, route)
+    const cache = route.all.length <= fewEndpoints ? this.#known : this.#large
+    cache.add(subject, route)
     return route
   }
 
