@@ -1,9 +1,12 @@
-import { Effect, Schema } from "effect"
-import type { Broker } from "../../broker/broker.ts"
+import { Effect, Schema, Stream } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
+import { scanQueue } from "../../broker/scan.ts"
 import { Retried } from "../../cluster/command.ts"
 import { readAllNow } from "../../delivery/introspection/endpoint-activity.ts"
+import { deliverySubject } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { WaitingFilter } from "../../domain/retry-record.ts"
 import { Token } from "../../domain/token.ts"
@@ -99,17 +102,42 @@ export const checkRetry = (
   return problems.length > 0 ? Effect.fail(new Invalid({ problems })) : Effect.void
 }
 
+/**
+ * Reads for which endpoints, by key, deliveries wait in a partition as schedules of the broker. Only
+ * their headers tell: all are read, once, and not by each endpoint that may have none.
+ */
+const scheduledIn = Effect.fnUntraced(function* (partition: number) {
+  const { names } = yield* Broker
+  const keys = new Set<string>()
+  const schedules = scanQueue(names.deliveries(partition), names.subjects.schedulesOf(partition))
+  yield* Stream.runForEach(schedules, (message) =>
+    Effect.sync(() => keys.add(deliverySubject(message).split(".").slice(-2).join(".")))
+  )
+  return keys
+})
+
 /** Returns the ids of a tenant's endpoints for which something waits, in order. */
 const waitingAt = Effect.fnUntraced(function* (tenant: string) {
   const [stored, now] = yield* Effect.all([listEndpoints(tenant), readAllNow(tenant)], {
     concurrency: 2
   })
-  return stored.flatMap(({ endpoint: { id } }) => {
-    const waiting = now(tenant, id)?.waiting
-    const count =
-      waiting === undefined ? 1 : waiting.queue + (waiting.schedules ?? 1) + waiting.backlog
-    return count > 0 ? [id] : []
-  })
+  const scheduled = new Map<number, ReadonlySet<string>>()
+  const ids: Array<string> = []
+  for (const { endpoint } of stored) {
+    const { id } = endpoint
+    const found = now(tenant, id)
+    if (found === undefined) continue
+    const { partition, waiting } = found
+    const { backlog, queue, schedules } = waiting
+    if (queue + backlog + (schedules ?? 0) > 0) ids.push(id)
+    else if (schedules === undefined) {
+      // Too many to be counted for each.
+      const keys = scheduled.get(partition) ?? (yield* scheduledIn(partition))
+      scheduled.set(partition, keys)
+      if (keys.has(endpointKey(tenant, id))) ids.push(id)
+    }
+  }
+  return ids
 })
 
 const withSkipped = (
