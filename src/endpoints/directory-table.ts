@@ -76,8 +76,11 @@ export class DirectoryTable {
   readonly #indexes = new Recent<TypeIndex<Row>>(maxIndexedTenants)
 
   readonly #settings = new SettingsTable()
-  /** Endpoints that name headers of the publisher themselves, by tenant. */
-  readonly #forwarding = new Map<string, Set<Row>>()
+  /**
+   * Headers of the publisher that endpoints name themselves, by tenant, and how many endpoints do:
+   * routing asks for each event type, and a walk over thousands of endpoints takes too long for that.
+   */
+  readonly #forwarding = new Map<string, Map<string, number>>()
   /** The endpoints of hosts whose requests are capped. */
   readonly hosts = new HostIndex()
 
@@ -134,9 +137,9 @@ export class DirectoryTable {
    */
   forwardable(tenant: string): ReadonlyArray<string> | undefined {
     const settings = this.#settings.of(tenant)
-    const rows = this.#forwarding.get(tenant)
-    if (settings === undefined && rows === undefined) return undefined
-    const own = [...(rows ?? [])].flatMap(({ forwards = [] }) => forwards).sort()
+    const counts = this.#forwarding.get(tenant)
+    if (settings === undefined && counts === undefined) return undefined
+    const own = [...(counts?.keys() ?? [])].sort()
     const { forwardHeaders: ofTenant = [] } = settings?.tenant ?? {}
     const { forwardHeaders: ofSystem = [] } = settings?.system ?? {}
     const names = new Set([...ofTenant, ...ofSystem, ...own])
@@ -198,10 +201,7 @@ export class DirectoryTable {
     else rows.add(row)
     this.#indexes.get(tenant)?.add(config.types, row)
     this.hosts.add(row)
-    if (row.forwards === undefined) return
-    const forwarding = this.#forwarding.get(tenant)
-    if (forwarding === undefined) this.#forwarding.set(tenant, new Set([row]))
-    else forwarding.add(row)
+    this.#countForwards(tenant, row, 1)
   }
 
   /** @param text the text that `settings` were decoded from. */
@@ -242,12 +242,22 @@ export class DirectoryTable {
     this.#ready.delete(key)
     this.#indexes.get(tenant)?.remove(filtersOf(row), row)
     this.hosts.remove(row)
-    const forwarding = this.#forwarding.get(tenant)
-    forwarding?.delete(row)
-    if (forwarding?.size === 0) this.#forwarding.delete(tenant)
+    this.#countForwards(tenant, row, -1)
     const rows = this.#tenants.get(tenant)
     rows?.delete(row)
     if (rows?.size === 0) this.#tenants.delete(tenant)
+  }
+
+  #countForwards(tenant: string, { forwards }: Row, change: 1 | -1): void {
+    if (forwards === undefined) return
+    const counts = this.#forwarding.get(tenant) ?? new Map<string, number>()
+    for (const name of forwards) {
+      const count = (counts.get(name) ?? 0) + change
+      if (count > 0) counts.set(name, count)
+      else counts.delete(name)
+    }
+    if (counts.size > 0) this.#forwarding.set(tenant, counts)
+    else this.#forwarding.delete(tenant)
   }
 
   #makeReady(key: string): LiveEndpoint | undefined {
@@ -267,7 +277,7 @@ export class DirectoryTable {
     const whose = isSystem ? undefined : key
     const rows = isSystem ? this.#rows.values() : (this.#tenants.get(key) ?? [])
     if (this.#settings.isCapped(key)) this.hosts.cap(whose, rows)
-    else this.hosts.uncap(whose, rows)
+    else this.hosts.uncap(whose)
   }
 
   #makeIndex(tenant: string): TypeIndex<Row> | undefined {

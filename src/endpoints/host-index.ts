@@ -26,6 +26,11 @@ export interface HostEndpoints {
   readonly version: number
 }
 
+interface IndexedHost extends HostEndpoints {
+  readonly hashes: Array<number>
+  version: number
+}
+
 const none: HostEndpoints = { hashes: [], version: 0 }
 
 /**
@@ -33,11 +38,11 @@ const none: HostEndpoints = { hashes: [], version: 0 }
  * index 100,000 endpoints takes half a second.
  */
 export class HostIndex {
-  /** By host, and by tenant and host. */
-  readonly #known = new Map<string, { readonly hashes: Array<number>; version: number }>()
+  /**
+   * By the tenant whose requests to one host are capped, and by host; undefined stands for the system.
+   */
+  readonly #capped = new Map<string | undefined, Map<string, IndexedHost>>()
   #versions = 0
-  /** Tenants whose requests to one host are capped; undefined stands for the system. */
-  readonly #capped = new Set<string | undefined>()
 
   /**
    * Returns a host's endpoints, without those that are disabled or paused.
@@ -45,7 +50,7 @@ export class HostIndex {
    * @param tenant whose endpoints; undefined for those of all tenants.
    */
   of(tenant: string | undefined, host: string): HostEndpoints {
-    return this.#known.get(nameOf(tenant, host)) ?? none
+    return this.#capped.get(tenant)?.get(host) ?? none
   }
 
   /**
@@ -55,14 +60,13 @@ export class HostIndex {
    */
   cap(whose: string | undefined, endpoints: Iterable<HostedEndpoint>): void {
     if (this.#capped.has(whose)) return
-    this.#capped.add(whose)
+    this.#capped.set(whose, new Map())
     for (const endpoint of endpoints) this.#addTo(whose, endpoint, hostIn(endpoint.text))
   }
 
   /** Ends what `cap` began. */
-  uncap(whose: string | undefined, endpoints: Iterable<HostedEndpoint>): void {
-    if (!this.#capped.delete(whose)) return
-    for (const endpoint of endpoints) this.#removeFrom(whose, endpoint, hostIn(endpoint.text))
+  uncap(whose: string | undefined): void {
+    this.#capped.delete(whose)
   }
 
   add(endpoint: HostedEndpoint): void {
@@ -86,11 +90,11 @@ export class HostIndex {
   }
 
   #addTo(whose: string | undefined, { key }: HostedEndpoint, host: string | undefined): void {
-    if (host === undefined) return
-    const name = nameOf(whose, host)
-    const known = this.#known.get(name)
+    const hosts = this.#capped.get(whose)
+    if (host === undefined || hosts === undefined) return
+    const known = hosts.get(host)
     const version = ++this.#versions
-    if (known === undefined) this.#known.set(name, { hashes: [endpointHash(key)], version })
+    if (known === undefined) hosts.set(host, { hashes: [endpointHash(key)], version })
     else {
       known.hashes.push(endpointHash(key))
       known.version = version
@@ -98,19 +102,15 @@ export class HostIndex {
   }
 
   #removeFrom(whose: string | undefined, { key }: HostedEndpoint, host: string | undefined): void {
-    if (host === undefined) return
-    const name = nameOf(whose, host)
-    const known = this.#known.get(name)
+    const hosts = this.#capped.get(whose)
+    if (host === undefined || hosts === undefined) return
+    const known = hosts.get(host)
     const at = known?.hashes.indexOf(endpointHash(key)) ?? -1
     if (known === undefined || at < 0) return
     known.hashes.splice(at, 1)
     known.version = ++this.#versions
-    if (known.hashes.length === 0) this.#known.delete(name)
+    if (known.hashes.length === 0) hosts.delete(host)
   }
 }
 
 const uncapped: ReadonlyArray<string | undefined> = []
-
-/** A host name has no `/`. */
-const nameOf = (tenant: string | undefined, host: string): string =>
-  tenant === undefined ? host : `${tenant}/${host}`

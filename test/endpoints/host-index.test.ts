@@ -51,9 +51,12 @@ describe("the index of hosts", () => {
       index.of(undefined, "hooks.example").hashes,
       hashes("acme.a", "umbrella.a")
     )
-    index.uncap("acme", [a])
+    // By itself, without a look at each endpoint, of which there may be 100,000.
+    index.uncap("acme")
     assert.deepStrictEqual(index.of("acme", "hooks.example").hashes, [])
     assert.lengthOf(index.of(undefined, "hooks.example").hashes, 2)
+    index.cap("acme", [b])
+    assert.deepStrictEqual(index.of("acme", "hooks.example").hashes, hashes("acme.b"))
   })
 
   it("shows by another version that a host's endpoints have changed", () => {
