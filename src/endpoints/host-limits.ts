@@ -134,13 +134,9 @@ class CappedHost {
 
   /** True where one more request of a lane may begin. */
   mayStart(line: HostLine, lane: HostWaiter): boolean {
-    if (this.isFull(line)) return false
-    const tenants = this.active + Number(line.lanes.size === 0)
+    if (!this.#mayTenantStart(line)) return false
     const lanes = line.lanes.size + Number(!line.lanes.has(lane))
-    return (
-      mayTakeMore(line.used, tenants, this.used, this.#shareOfAll()) &&
-      mayTakeMore(line.lanes.get(lane) ?? 0, lanes, line.used, this.shareOf(line))
-    )
+    return mayTakeMore(line.lanes.get(lane) ?? 0, lanes, line.used, this.shareOf(line))
   }
 
   /** Gives waiting lanes their turns while the host takes more: tenants in turn, lanes in order. */
@@ -165,9 +161,10 @@ class CappedHost {
   /** Offers a turn to one lane. Returns false where none may begin. */
   #giveTurn(): boolean {
     if (this.used >= this.#shareOfAll()) return false
-    for (const line of this.#lines.values())
+    for (const line of this.#lines.values()) {
+      // The same for each of its lanes, of which thousands may wait.
+      if (line.waiting.size === 0 || !this.#mayTenantStart(line)) continue
       for (const lane of line.waiting) {
-        if (line.used >= this.shareOf(line)) break
         if (!this.mayStart(line, lane)) continue
         this.#lines.delete(line.tenant)
         this.#lines.set(line.tenant, line)
@@ -176,7 +173,15 @@ class CappedHost {
         line.forgetIdle(lane)
         return true
       }
+    }
     return false
+  }
+
+  /** True where one more request of some lane of a tenant may begin. */
+  #mayTenantStart(line: HostLine): boolean {
+    if (this.isFull(line)) return false
+    const tenants = this.active + Number(line.lanes.size === 0)
+    return mayTakeMore(line.used, tenants, this.used, this.#shareOfAll())
   }
 
   #shareOfAll(): number {

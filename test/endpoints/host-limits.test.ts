@@ -11,7 +11,14 @@ const shared = (changes: Partial<SharedHost> = {}): SharedHost => ({
 /** Lanes of one worker that owns all partitions, unless it is told otherwise. */
 const makeWorld = () => {
   const state = { hashes: [0], version: 1 }
-  const limits = new HostLimits({ of: () => state })
+  /** How often it was asked which endpoints a host has. */
+  const asked = { count: 0 }
+  const limits = new HostLimits({
+    of: () => {
+      asked.count++
+      return state
+    }
+  })
   const started: Array<string> = []
   /** A lane with deliveries in line; `limit` of its own. */
   const lane = (name: string, host: SharedHost, limit = 100) => {
@@ -50,7 +57,7 @@ const makeWorld = () => {
       }
     }
   }
-  return { limits, lane, started, state }
+  return { limits, lane, started, state, asked }
 }
 
 describe("the cap of a host", () => {
@@ -72,6 +79,23 @@ describe("the cap of a host", () => {
     assert.deepStrictEqual([a.inFlight, b.inFlight], [2, 3])
     b.leave()
     assert.deepStrictEqual([a.inFlight, b.inFlight], [2, 3])
+  })
+
+  it("passes thousands of waiting lanes of a tenant that has its part at one look", () => {
+    const { asked, lane } = makeWorld()
+    const other = lane("other", shared({ tenant: "umbrella", systemCap: 100 }))
+    other.enter(38)
+    const lanes = Array.from({ length: 2_000 }, (_, n) => lane(`${n}`, shared({ systemCap: 100 })))
+    for (const one of lanes) one.enter()
+    const inFlight = () => lanes.reduce((sum, one) => sum + one.inFlight, 0)
+    assert.strictEqual(inFlight(), 50)
+    asked.count = 0
+    // What is left now is for a third tenant.
+    other.leave()
+    assert.strictEqual(inFlight(), 50)
+    assert.isBelow(asked.count, 20)
+    for (let n = 0; n < 37; n++) other.leave()
+    assert.strictEqual(inFlight(), 100)
   })
 
   it("does not hold up another host", () => {
