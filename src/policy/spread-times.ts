@@ -4,8 +4,15 @@ const mostInSlot = 20
 /** Slots that are remembered before those that have passed are looked for. */
 const manySlots = 1_000
 
-/** How much is booked for each slot. */
-type Slots = Map<number, number>
+interface Slots {
+  /** How much is booked for each slot. */
+  readonly booked: Map<number, number>
+  /**
+   * By a slot that is full, the one that was found free for it last: all before that are full as well,
+   * and there may be thousands.
+   */
+  readonly onward: Map<number, number>
+}
 
 /**
  * Times at which something begins for a tenant, spread so that no second has more than 200 of them.
@@ -25,14 +32,15 @@ export class SpreadTimes {
    */
   book(tenant: string, at: number, now: number): number {
     if (this.#size >= this.#manySlots) this.#forgetBefore(now)
-    const slots = this.#tenants.get(tenant) ?? new Map<number, number>()
+    const slots = this.#tenants.get(tenant) ?? { booked: new Map(), onward: new Map() }
     this.#tenants.set(tenant, slots)
     const wanted = Math.floor(at / slotMs)
-    let slot = wanted
-    let booked = slots.get(slot) ?? 0
-    while (booked >= mostInSlot) booked = slots.get(++slot) ?? 0
+    let slot = slots.onward.get(wanted) ?? wanted
+    let booked = slots.booked.get(slot) ?? 0
+    while (booked >= mostInSlot) booked = slots.booked.get(++slot) ?? 0
     if (booked === 0) this.#size++
-    slots.set(slot, booked + 1)
+    slots.booked.set(slot, booked + 1)
+    if (slot !== wanted) slots.onward.set(wanted, slot)
     return slot === wanted ? at : slot * slotMs
   }
 
@@ -43,9 +51,10 @@ export class SpreadTimes {
 
   #forgetBefore(now: number): void {
     const current = Math.floor(now / slotMs)
-    for (const [tenant, slots] of this.#tenants) {
-      for (const slot of slots.keys()) if (slot < current && slots.delete(slot)) this.#size--
-      if (slots.size === 0) this.#tenants.delete(tenant)
+    for (const [tenant, { booked, onward }] of this.#tenants) {
+      for (const slot of booked.keys()) if (slot < current && booked.delete(slot)) this.#size--
+      for (const slot of onward.keys()) if (slot < current) onward.delete(slot)
+      if (booked.size === 0) this.#tenants.delete(tenant)
     }
     this.#manySlots = Math.max(manySlots, 2 * this.#size)
   }

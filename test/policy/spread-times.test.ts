@@ -11,6 +11,22 @@ const booked = (times: SpreadTimes, count: number, at: number, tenant = "acme") 
 const mostWithin = (times: ReadonlyArray<number>, ms: number): number =>
   Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + ms).length))
 
+/** Runs what looks into Maps, and asserts how often it does at most. */
+const countingLooks = <A>(run: () => A, most: number): A => {
+  const { get } = Map.prototype
+  let looks = 0
+  Map.prototype.get = function (key) {
+    looks++
+    return get.call(this, key)
+  }
+  try {
+    return run()
+  } finally {
+    Map.prototype.get = get
+    assert.isBelow(looks, most)
+  }
+}
+
 describe("times that are spread", () => {
   it("are as wanted while few want the same one", () => {
     const times = new SpreadTimes()
@@ -30,6 +46,18 @@ describe("times that are spread", () => {
     booked(times, 400, now + 10 * second)
     assert.strictEqual(times.book("acme", now, now), now)
     assert.strictEqual(times.book("acme", now + 20 * second, now), now + 20 * second)
+  })
+
+  it("are found without a look at all that is booked, and in the order that this would find", () => {
+    const times = new SpreadTimes()
+    const count = 4_000
+    const all = [
+      ...countingLooks(() => booked(times, count, now), 6 * count),
+      // From the middle of what is booked.
+      ...countingLooks(() => booked(times, count, now + 5 * second), 6 * count)
+    ]
+    const slots = Array.from({ length: 2 * count }, (_, n) => now + Math.floor(n / 20) * 100)
+    assert.deepStrictEqual(all, slots)
   })
 
   it("of one tenant delay none of another", () => {
