@@ -104,6 +104,9 @@ export const isHeldBack = ({
 /** Returns the endpoint's key in its bucket, `<tenant>.<endpoint>`. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
 
+/** Returns the endpoint's key in a subject that ends with tenant and endpoint. */
+export const endpointKeyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
+
 /** Returns the tenant in an endpoint's key. */
 export const tenantOfKey = (key: string): string => key.slice(0, key.indexOf("."))
 

@@ -5,7 +5,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import { scanQueue, seeStream } from "../broker/scan.ts"
 import { entryCount, labelIn, originStreams, referencesIn } from "../domain/backlog-message.ts"
 import { deliveryIn } from "../domain/delivery.ts"
-import { endpointKey } from "../domain/endpoint.ts"
+import { endpointKeyIn } from "../domain/endpoint.ts"
 import { neededMs } from "../policy/event-outlasts.ts"
 
 /**
@@ -50,15 +50,15 @@ export const countBacklogs = Effect.fnUntraced(function* (
       ],
       { concurrency: 2 }
     )
-    if (first === null || last === null) return [keyIn(subject), 0] as const
+    if (first === null || last === null) return [endpointKeyIn(subject), 0] as const
     const own = entryCount(headerIn(first))
-    if (first.seq === last.seq) return [keyIn(subject), own] as const
+    if (first.seq === last.seq) return [endpointKeyIn(subject), own] as const
     const [from, to] = [labelIn(headerIn(first)), labelIn(headerIn(last))]
     // An older version did not number what it stored.
     if (from === undefined || to === undefined || to.stored < from.stored)
-      return [...(yield* countAll(stream, subject))][0] ?? ([keyIn(subject), 0] as const)
+      return [...(yield* countAll(stream, subject))][0] ?? ([endpointKeyIn(subject), 0] as const)
     const counted = to.stored - from.stored + own
-    return [keyIn(subject), Math.max(counted, messages.get(subject) ?? 0)] as const
+    return [endpointKeyIn(subject), Math.max(counted, messages.get(subject) ?? 0)] as const
   })
   return new Map(
     yield* Effect.forEach(messages.keys(), countOne, { concurrency: maxConcurrentReads })
@@ -125,16 +125,10 @@ const storedBefore = (message: StoredMsg | null): number | undefined => {
   return label === undefined ? undefined : label.stored - entryCount(headerIn(message))
 }
 
-/** Returns the endpoint key in a subject. */
-const keyIn = (subject: string): string => {
-  const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
-  return endpointKey(tenant, endpoint)
-}
-
 const countAll = Effect.fnUntraced(function* (stream: string, subject: string) {
   const counts = new Map<string, number>()
   yield* seeStream({ stream, subjects: [subject], headersOnly: true }, ({ headers, subject }) => {
-    const key = keyIn(subject)
+    const key = endpointKeyIn(subject)
     const count = entryCount((name) => headers?.get(name) || undefined)
     counts.set(key, (counts.get(key) ?? 0) + count)
     return false

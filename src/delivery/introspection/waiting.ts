@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { orSayMissing, readPartitions } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
+import { endpointKey, endpointKeyIn } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 
@@ -23,15 +23,14 @@ export interface WaitingCounts {
 const maxSchedulesRead = 5_000
 const batch = { batch: 500, max_bytes: 4 * 1024 * 1024 }
 
-/** Returns the endpoint key in a subject. */
-const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
-
 const countBySubject = Effect.fnUntraced(function* (stream: string, subject: string) {
   const { streamInfo } = yield* Broker
   const { state } = yield* streamInfo(`count what waits in ${stream}`, stream, {
     subjects_filter: subject
   })
-  return new Map(Object.entries(state.subjects ?? {}).map(([at, count]) => [keyIn(at), count]))
+  return new Map(
+    Object.entries(state.subjects ?? {}).map(([at, count]) => [endpointKeyIn(at), count])
+  )
 })
 
 /** Only its headers tell to which endpoint a schedule belongs. */
@@ -43,7 +42,7 @@ const countSchedules = Effect.fnUntraced(function* (partition: number) {
   while (true) {
     const messages = yield* readBatch(names.deliveries(partition), subject, seq, batch)
     for (const message of messages) {
-      const key = keyIn(deliverySubject(message))
+      const key = endpointKeyIn(deliverySubject(message))
       counts.set(key, (counts.get(key) ?? 0) + 1)
     }
     const last = messages.at(-1)

@@ -2,7 +2,7 @@ import { Effect, Queue } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
-import { tenantOfKey } from "../../domain/endpoint.ts"
+import { endpointKeyIn, tenantOfKey } from "../../domain/endpoint.ts"
 import type { SharedSpace } from "../../policy/storage-quotas.ts"
 import { estimateBytes, isCrowded, isOverQuota } from "../../policy/storage-quotas.ts"
 
@@ -105,9 +105,6 @@ const readAtOnce = 4
 /** Weight of the last stored message in an endpoint's usual size. */
 const sizeWeight = 1 / 16
 
-/** Returns the endpoint key in the subject of a backlog or a queue. */
-const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
-
 /** Reads the size of a stream, without what its subjects hold. */
 const readSize = Effect.fnUntraced(function* (stream: string) {
   const { streamInfo } = yield* Broker
@@ -120,7 +117,7 @@ const countStream = Effect.fnUntraced(function* (stream: string, subjects_filter
   const { streamInfo } = yield* Broker
   const { state } = yield* streamInfo(`count what waits in ${stream}`, stream, { subjects_filter })
   const counts = new Map(
-    Object.entries(state.subjects ?? {}).map(([subject, count]) => [keyIn(subject), count])
+    Object.entries(state.subjects ?? {}).map(([subject, count]) => [endpointKeyIn(subject), count])
   )
   return { bytes: state.bytes, messages: state.messages, counts }
 })

@@ -25,7 +25,7 @@ const maxCrowdingMs = 100
 const maxLooks = 1_000
 /** How many times an endpoint's limit a refill from its backlog brings its line to. */
 const refills = 8
-/** Bytes of bodies that are read for an endpoint at a time while memory is short, besides the first. */
+/** Bytes of bodies that are read for an endpoint at a time while memory is short: more only for one. */
 const tightReadBytes = 4 * 1024
 /** How long a tenant counts as crowding after it was seen to, ms. */
 const crowdingKeptMs = 1_000

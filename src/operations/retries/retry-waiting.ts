@@ -6,7 +6,7 @@ import { scanQueue } from "../../broker/scan.ts"
 import { Retried } from "../../cluster/command.ts"
 import { readAllNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
+import { endpointKey, endpointKeyIn } from "../../domain/endpoint.ts"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { WaitingFilter } from "../../domain/retry-record.ts"
 import { Token } from "../../domain/token.ts"
@@ -111,7 +111,7 @@ const scheduledIn = Effect.fnUntraced(function* (partition: number) {
   const keys = new Set<string>()
   const schedules = scanQueue(names.deliveries(partition), names.subjects.schedulesOf(partition))
   yield* Stream.runForEach(schedules, (message) =>
-    Effect.sync(() => keys.add(deliverySubject(message).split(".").slice(-2).join(".")))
+    Effect.sync(() => keys.add(endpointKeyIn(deliverySubject(message))))
   )
   return keys
 })
@@ -126,7 +126,11 @@ const waitingAt = Effect.fnUntraced(function* (tenant: string) {
   for (const { endpoint } of stored) {
     const { id } = endpoint
     const found = now(tenant, id)
-    if (found === undefined) continue
+    // Nothing is known of it: its owner is asked.
+    if (found === undefined) {
+      ids.push(id)
+      continue
+    }
     const { partition, waiting } = found
     const { backlog, queue, schedules } = waiting
     if (queue + backlog + (schedules ?? 0) > 0) ids.push(id)
