@@ -247,6 +247,11 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
       replace: "    if (by === undefined) writes.replaced = [...writes.replaced, ...fold]\n"
     }
   ],
+  "read-again-at-the-end": {
+    file: "delivery/backlog/drain.ts",
+    find: "return end !== undefined && window.next >= end + 1 && last <= end && storing === 0",
+    replace: "return end === -2"
+  },
   "replaced-apart": [
     {
       file: "delivery/backlog/write-steps.ts",

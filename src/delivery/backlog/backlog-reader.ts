@@ -64,10 +64,12 @@ export class BacklogReader {
         drain.seen = Math.max(drain.seen, page.seq)
         yield* this.#recallEnded(drain, page)
       }
+      const through = pages.at(-1)?.seq ?? 0
+      const isWhole = (found.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
+      drain.end = isWhole ? Math.max(through, from - 1) : undefined
       const result: BacklogPages = {
-        pages: pages.filter(({ seq }) => !drain.replaced.has(seq)),
-        through: pages.at(-1)?.seq ?? 0,
-        isWhole: (found.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
+        ...{ through, isWhole },
+        pages: pages.filter(({ seq }) => !drain.replaced.has(seq))
       }
       return result
     }

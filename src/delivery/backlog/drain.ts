@@ -94,6 +94,8 @@ export class Drain {
   count = 0
   /** The last sequence known to be stored. Messages that are being stored come after it. */
   last = 0
+  /** The sequence after which a reading found nothing; undefined where messages may follow. */
+  end: number | undefined
   /** How many of the next deliveries may have crashed a former owner. */
   poisonCandidates = 0
   /**
@@ -174,6 +176,12 @@ export class Drain {
    */
   get isCounted(): boolean {
     return !this.isUnseen && this.storedInAll === undefined && this.window.unreadable.count === 0
+  }
+
+  /** True where all that it is known to hold has been read: another reading would find nothing. */
+  get isReadThrough(): boolean {
+    const { end, last, storing, window } = this
+    return end !== undefined && window.next >= end + 1 && last <= end && storing === 0
   }
 
   /** Returns how much memory to reserve for a read of so many deliveries, at most `most` bytes. */

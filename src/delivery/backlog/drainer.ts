@@ -212,7 +212,7 @@ export class Drainer {
       if (drain === undefined) return true
       if (this.#wanted(key, drain) > 0) return true
       if (drain.window.finishedCount > drain.settled) return true
-      if (searches || !this.#expiry.isDue(drain)) return false
+      if (searches || drain.isReadThrough || !this.#expiry.isDue(drain)) return false
       searches = true
       return true
     }, expiryCheckMs)
@@ -280,7 +280,8 @@ export class Drainer {
     return drain
   }
 
-  #wanted(key: string, { largestBody, window }: Drain): number {
+  #wanted(key: string, { isReadThrough, largestBody, window }: Drain): number {
+    if (isReadThrough && !window.isFinished) return 0
     const bytes = largestBody === 0 ? undefined : largestBody
     return Math.min(this.#options.lanes.readBudget(key, bytes), window.capacity)
   }
@@ -323,6 +324,10 @@ export class Drainer {
     // That may have begun since this step did.
     if (drain.replacing > 0) return "never"
     drain.idleSince = undefined
+    if (drain.isReadThrough) {
+      drain.end = undefined
+      return (yield* this.#isDone(key, drain)) ? "never" : "at once"
+    }
     const reserved = lanes.reserve(key, drain.bytesFor(wanted, batch.bytes))
     drain.reading++
     const read = yield* reader.next(drain, wanted, reserved.bytes).pipe(
@@ -356,7 +361,7 @@ export class Drainer {
     drain.idleSince ??= now
     if (window.finishedCount > drain.settled && now - drain.idleSince >= saveEndedAfterMs)
       yield* remover.saveEnded(drain)
-    yield* this.#expiry.scan(drain, () => this.#wanted(key, drain) > 0)
+    if (!drain.isReadThrough) yield* this.#expiry.scan(drain, () => this.#wanted(key, drain) > 0)
     this.#options.lanes.awaitCapacity(key)
     return this.#wanted(key, drain) > 0 ? "at once" : this.#expiry.pause(drain, expiryCheckMs)
   })

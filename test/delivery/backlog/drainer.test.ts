@@ -10,6 +10,7 @@ import type { BacklogRemoverOptions } from "../../../src/delivery/backlog/backlo
 import { BacklogRemover } from "../../../src/delivery/backlog/backlog-remover.ts"
 import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
 import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
+import type { AckHandle } from "../../../src/delivery/execution/ack-handle.ts"
 import {
   CompletedDeliveries,
   HistoryPosition
@@ -253,6 +254,66 @@ describe("memory for what is read of a backlog", () => {
       yield* drained
       assert.lengthOf(begun, 200)
       assert.isAtMost(Math.max(...reserved), 64 * 1024)
+    })
+  )
+})
+
+describe("a backlog that has been read to its end", () => {
+  /** Its deliveries stay in their lane until they are ended. */
+  const held = Effect.gen(function* () {
+    const handles: Array<AckHandle> = []
+    const made = yield* partition(() => false, {
+      begin: (_, handle) => void handles.push(handle)
+    })
+    /** Ends what is in the lane. */
+    const end = Effect.suspend(() =>
+      Effect.forEach(handles.splice(0), (handle) => handle.ack(Effect.void), { discard: true })
+    )
+    return {
+      ...{ ...made, end },
+      begun: eventually(
+        Effect.sync(() => {
+          made.drainer.tick()
+          return handles.length
+        }),
+        (count) => count > 0
+      )
+    }
+  })
+
+  it.live("is not read again while its deliveries are in their lane", () =>
+    Effect.gen(function* () {
+      const { asked, begun, drained, drainer, end, left, store } = yield* held
+      store(5)
+      yield* drainer.find
+      assert.strictEqual(yield* begun, 5)
+      const before = [...asked]
+      for (let look = 0; look < 20; look++) {
+        drainer.tick()
+        drainer.wake(key)
+        yield* Effect.yieldNow
+      }
+      assert.deepStrictEqual(asked, before)
+      yield* end
+      yield* drained
+      assert.deepStrictEqual(left(), [])
+      assert.notInclude(asked.slice(before.length), "read")
+    })
+  )
+
+  it.live("is read on where another owner has stored something since", () =>
+    Effect.gen(function* () {
+      const { begun, drained, drainer, end, left, store, stored } = yield* held
+      store(5)
+      yield* drainer.find
+      assert.strictEqual(yield* begun, 5)
+      store(1)
+      byFormerOwner(stored.get(6))
+      yield* end
+      assert.strictEqual(yield* begun, 1)
+      yield* end
+      yield* drained
+      assert.deepStrictEqual(left(), [])
     })
   )
 })
