@@ -76,8 +76,9 @@ describe("a bucket that is followed", () => {
             const { names } = yield* Broker
             yield* follow
             yield* Effect.promise(() => server.reloadWith(users(denied)))
-            yield* writeValue(names.buckets.tokens, "a", "1")
-            yield* eventually(now, (all) => all.includes(false) && !all.includes(true), 1_000)
+            // A request of before the reload may still bring the next value, but not all that follow.
+            const after = Effect.andThen(writeValue(names.buckets.tokens, "a", "1"), now)
+            yield* eventually(after, (all) => all.includes(false) && !all.includes(true), 1_000)
             yield* Effect.promise(() => server.reloadWith(users("")))
             yield* eventually(now, (all) => all.includes(true) && !all.includes(false), 1_000)
           })
