@@ -249,7 +249,7 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
   ],
   "read-again-at-the-end": {
     file: "delivery/backlog/drain.ts",
-    find: "return end !== undefined && window.next >= end + 1 && last <= end && storing === 0",
+    find: "return end !== undefined && window.next >= end + 1 && this.#written <= end && storing === 0",
     replace: "return end === -2"
   },
   "replaced-apart": [

@@ -94,6 +94,8 @@ export class Drain {
   count = 0
   /** The last sequence known to be stored. Messages that are being stored come after it. */
   last = 0
+  /** The last sequence that this owner has stored. */
+  #written = 0
   /** The sequence after which a reading found nothing; undefined where messages may follow. */
   end: number | undefined
   /** How many of the next deliveries may have crashed a former owner. */
@@ -178,10 +180,13 @@ export class Drain {
     return !this.isUnseen && this.storedInAll === undefined && this.window.unreadable.count === 0
   }
 
-  /** True where all that it is known to hold has been read: another reading would find nothing. */
+  /**
+   * True where a reading came to its end, and this owner has stored nothing since: another reading
+   * would find nothing, unless a former owner has stored something, or a replica was behind.
+   */
   get isReadThrough(): boolean {
-    const { end, last, storing, window } = this
-    return end !== undefined && window.next >= end + 1 && last <= end && storing === 0
+    const { end, storing, window } = this
+    return end !== undefined && window.next >= end + 1 && this.#written <= end && storing === 0
   }
 
   /** Returns how much memory to reserve for a read of so many deliveries, at most `most` bytes. */
@@ -238,6 +243,7 @@ export class Drain {
   /** Notes that a message was stored at the end. */
   stored(seq: number, { deadline }: Pick<Delivery, "deadline">): void {
     this.last = Math.max(this.last, seq)
+    this.#written = Math.max(this.#written, seq)
     this.nextStored = Math.min(this.nextStored, deadline)
   }
 

@@ -283,8 +283,10 @@ describe("a backlog that has been read to its end", () => {
 
   it.live("is not read again while its deliveries are in their lane", () =>
     Effect.gen(function* () {
-      const { asked, begun, drained, drainer, end, left, store } = yield* held
-      store(5)
+      const { asked, begun, drained, drainer, end, left, store, stored } = yield* held
+      store(6)
+      // The last message of the stream is that of another endpoint.
+      stored.delete(6)
       yield* drainer.find
       assert.strictEqual(yield* begun, 5)
       const before = [...asked]
