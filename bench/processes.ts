@@ -114,6 +114,19 @@ export const startPublisher = Effect.fnUntraced(function* (nats: string) {
   return publisher
 })
 
+/** An application that publishes with the NATS client. */
+export interface JsPublisher {
+  readonly pid: number
+  readonly publish: (what: Publishing) => Promise<Pick<Published, "ms">>
+}
+
+export const startJsPublisher = Effect.fnUntraced(function* (nats: string) {
+  const { ask, next, pid } = yield* startProgram("js-publisher.ts", [nats])
+  yield* Effect.promise(next)
+  const publisher: JsPublisher = { pid, publish: (what) => ask<Pick<Published, "ms">>(what) }
+  return publisher
+})
+
 /** The bare loop of requests that Petrel is compared with. */
 export interface Limit {
   readonly pid: number
