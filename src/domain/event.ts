@@ -102,7 +102,10 @@ const idPattern = /^[\x21-\x7e]{1,255}$/
  * two events.
  */
 export const eventId = (messageId: string | undefined, seq: number, at: number): string =>
-  messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}_${at.toString(36)}`
+  messageId !== undefined && idPattern.test(messageId)
+    ? messageId
+    : // join() returns a flat string, see deliveryId.
+      ["evt", seq, at.toString(36)].join("_")
 
 /**
  * Returns the id under which an event of a tenant is stored that is published through the API or the
