@@ -1,8 +1,6 @@
 import {
-  createHmac,
   createPrivateKey,
   createPublicKey,
-  createSecretKey,
   type KeyObject,
   randomBytes,
   sign as signWith
@@ -12,6 +10,7 @@ import type { Secret } from "../domain/endpoint.ts"
 import type { HeaderNames } from "../domain/header-names.ts"
 import { githubHeaderNames, usualHeaderNames, usualStripeHeader } from "../domain/header-names.ts"
 import type { Scheme } from "../domain/settings/endpoint-table.ts"
+import { hmac, hmacKey } from "./hmac.ts"
 
 /** A secret is invalid for its scheme. The message says why and never shows the secret. */
 export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {
@@ -59,7 +58,7 @@ export interface Signer {
 }
 
 interface Key {
-  readonly key: KeyObject
+  readonly sign: SignMessage
   readonly until: number
 }
 
@@ -149,30 +148,45 @@ export const publicKeyOf = (secret: string): string | undefined => {
   return `whpk_${publicBytes(ed25519Key(bytes.subarray(0, 32))).toString("base64")}`
 }
 
+/** Returns one signature of a message: a prefix (ASCII) and a body. */
+type SignMessage = (prefix: string, body: Uint8Array) => string
+
 /** Stripe's and GitHub's libraries use the whole text as the key, prefix included. */
-const keyOf = (scheme: Scheme, value: string): KeyObject => {
+const signingWith = (scheme: Exclude<Scheme, "none">, value: string): SignMessage => {
   switch (scheme) {
-    case "standard":
-      return createSecretKey(Buffer.from(value.slice("whsec_".length), "base64"))
-    case "standard-ed25519":
-      return ed25519Key(Buffer.from(value.slice("whsk_".length), "base64").subarray(0, 32))
-    default:
-      return createSecretKey(value, "utf8")
+    case "standard": {
+      const key = hmacKey(Buffer.from(value.slice("whsec_".length), "base64"))
+      return (prefix, body) => `v1,${hmac(key, prefix, body, "base64")}`
+    }
+    case "standard-ed25519": {
+      const key = ed25519Key(Buffer.from(value.slice("whsk_".length), "base64").subarray(0, 32))
+      return (prefix, body) => {
+        // Ed25519 reads its message twice, so it must be contiguous.
+        const message = Buffer.concat([Buffer.from(prefix), body])
+        return `v1a,${signWith(null, message, key).toString("base64")}`
+      }
+    }
+    case "stripe": {
+      const key = hmacKey(Buffer.from(value))
+      return (prefix, body) => `v1=${hmac(key, prefix, body, "hex")}`
+    }
+    case "github": {
+      const key = hmacKey(Buffer.from(value))
+      return (prefix, body) => `sha256=${hmac(key, prefix, body, "hex")}`
+    }
   }
 }
-
-const hmac = (key: KeyObject, prefix: string, body: Uint8Array, encoding: "base64" | "hex") =>
-  createHmac("sha256", key).update(prefix).update(body).digest(encoding)
 
 const joined = (
   keys: ReadonlyArray<Key>,
   nowMs: number,
   separator: string,
-  signature: (key: KeyObject) => string
+  prefix: string,
+  body: Uint8Array
 ): string => {
   let text = ""
-  for (const { key, until } of keys) {
-    if (until > nowMs) text += text === "" ? signature(key) : separator + signature(key)
+  for (const { sign, until } of keys) {
+    if (until > nowMs) text += text === "" ? sign(prefix, body) : separator + sign(prefix, body)
   }
   return text
 }
@@ -201,35 +215,15 @@ type Sign = (id: string, seconds: number, body: Uint8Array, nowMs: number) => st
 const signatureOf = (scheme: Exclude<Scheme, "none">, keys: ReadonlyArray<Key>): Sign => {
   switch (scheme) {
     case "standard":
-      return (id, seconds, body, nowMs) => {
-        const prefix = `${id}.${seconds}.`
-        return joined(keys, nowMs, " ", (key) => `v1,${hmac(key, prefix, body, "base64")}`)
-      }
     case "standard-ed25519":
-      return (id, seconds, body, nowMs) => {
-        // Ed25519 reads its message twice, so it must be contiguous: this is the one scheme that
-        // copies the body.
-        const message = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
-        return joined(
-          keys,
-          nowMs,
-          " ",
-          (key) => `v1a,${signWith(null, message, key).toString("base64")}`
-        )
-      }
+      return (id, seconds, body, nowMs) => joined(keys, nowMs, " ", `${id}.${seconds}.`, body)
     case "stripe":
       return (_, seconds, body, nowMs) => {
-        const prefix = `${seconds}.`
-        const signature = joined(keys, nowMs, ",", (key) => `v1=${hmac(key, prefix, body, "hex")}`)
-        return signature === "" ? "" : `t=${seconds},${signature}`
+        const signatures = joined(keys, nowMs, ",", `${seconds}.`, body)
+        return signatures === "" ? "" : `t=${seconds},${signatures}`
       }
     case "github":
-      return (_, __, body, nowMs) => {
-        const newest = keys.find(({ until }) => until > nowMs)
-        return newest === undefined
-          ? ""
-          : `sha256=${createHmac("sha256", newest.key).update(body).digest("hex")}`
-      }
+      return (_, __, body, nowMs) => keys.find(({ until }) => until > nowMs)?.sign("", body) ?? ""
   }
 }
 
@@ -278,13 +272,11 @@ const signerFor = (signing: Signing, keys: ReadonlyArray<Key>): Signer => {
 export const makeSigner = Effect.fnUntraced(function* (signing: Signing) {
   const { scheme, secrets } = signing
   const keys: Array<Key> = []
-  for (const secret of scheme === "none" ? [] : secrets) {
-    const problem = secretProblem(scheme, secret.value)
+  if (scheme === "none") return signerFor(signing, keys)
+  for (const { until = Number.POSITIVE_INFINITY, value } of secrets) {
+    const problem = secretProblem(scheme, value)
     if (problem !== undefined) return yield* new InvalidSecret({ problem })
-    keys.push({
-      key: keyOf(scheme, secret.value),
-      until: secret.until ?? Number.POSITIVE_INFINITY
-    })
+    keys.push({ sign: signingWith(scheme, value), until })
   }
   return signerFor(signing, keys)
 })
