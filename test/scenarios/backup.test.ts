@@ -260,8 +260,8 @@ describe("a backup", () => {
         const events = 20
         yield* Effect.scoped(
           Effect.gen(function* () {
-            yield* worker({ maxWaiting: 0 })
             yield* pauseEndpoint(target, undefined, "a test")
+            yield* worker({ maxWaiting: 0 })
             yield* publishMany(events)
             yield* facts.planned(events)
             yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === events)
@@ -373,8 +373,8 @@ describe("a backup", () => {
         const events = 20
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const first = yield* worker({ maxWaiting: 0 })
             yield* pauseEndpoint(target, undefined, "a test")
+            const first = yield* worker({ maxWaiting: 0 })
             yield* publishMany(events)
             yield* facts.planned(events)
             yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === events)
@@ -454,8 +454,8 @@ describe("a backup", () => {
             // More than the broker sends before it waits: it has not come to the end of the backlog.
             for (let index = 0; index < 96; index++)
               yield* store(filler, randomBytes(250_000), [["Nats-Msg-Id", `${index}`]])
-            yield* worker()
             yield* pauseEndpoint(target, undefined, "a test")
+            yield* worker()
             yield* untilFolded(3)
             yield* facts.planned(3)
             const directly = untilFolded(40).pipe(
@@ -526,8 +526,8 @@ describe("a backup", () => {
         }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
         yield* Effect.scoped(
           Effect.gen(function* () {
-            yield* workersApart()
             yield* pauseEndpoint(target, undefined, "a test")
+            yield* workersApart()
             yield* spilled
             yield* backUp({
               directory: join(directory, "copy"),
