@@ -113,6 +113,9 @@ const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
   // At "close", its output has been read to the end, too.
   const exited = once(child, "close")
   child.kill(signal)
+  // A server may hang, as one whose disk was full.
+  await Promise.race([exited, setTimeout(10_000, undefined, { ref: false })])
+  child.kill("SIGKILL")
   await exited
 }
 
