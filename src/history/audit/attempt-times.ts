@@ -11,6 +11,7 @@ import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import type { RoundAt } from "../fact-record.ts"
 import type { AuditReading } from "./audit-reading.ts"
+import type { Remark } from "./bounded-notes.ts"
 import type { AuditReach } from "./reach.ts"
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
@@ -104,14 +105,6 @@ export const makeRoutingDue = Effect.fnUntraced(function* (options: RoutingDueOp
   }
 })
 
-/** A difference without consequence for deliveries. */
-interface Remark {
-  readonly kind: "health-differs"
-  readonly tenant: string
-  readonly endpoint: string
-  readonly says: string
-}
-
 const decodeHealth = Schema.decodeUnknownOption(Schema.fromJsonString(Health))
 const decodeEndpoint = Schema.decodeUnknownOption(
   Schema.fromJsonString(
@@ -181,9 +174,7 @@ export const compareCircuits = Effect.fnUntraced(function* (reading: AuditReadin
   yield* Effect.sleep(pause)
   yield* reading.readHistory
   const second = yield* compare(reading)
-  return second.filter(({ endpoint, says, tenant }) =>
-    first.some(
-      (before) => before.tenant === tenant && before.endpoint === endpoint && before.says === says
-    )
-  )
+  const identity = ({ endpoint, says, tenant }: Remark) => `${tenant}.${endpoint} ${says}`
+  const before = new Set(first.map(identity))
+  return second.filter((remark) => before.has(identity(remark)))
 })

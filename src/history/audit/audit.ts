@@ -19,6 +19,7 @@ import { attemptsOf, hasEnded } from "../fold/round.ts"
 import { findBegun, readUnderWay, type StoredUnderWay } from "../rounds-under-way.ts"
 import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
 import { type AuditReading, openReading } from "./audit-reading.ts"
+import { boundedCautions, boundedRemarks, type Caution } from "./bounded-notes.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
 import { compareIncoming } from "./incoming-check.ts"
@@ -43,15 +44,6 @@ import {
   withoutExpired
 } from "./reach.ts"
 import { findNotCopied } from "./source-gaps.ts"
-
-/** A risk that an operator should know of, and that is no problem of a delivery. */
-export interface Caution {
-  readonly kind: "ids-without-tenant" | "restored" | "source-behind"
-  readonly tenant: string
-  /** Number of events concerned, as far as it is known. */
-  readonly events: number
-  readonly says: string
-}
 
 /** Tenants of a shared stream whose ids may collide with ids of other tenants. */
 const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
@@ -113,7 +105,7 @@ const restored = Effect.fnUntraced(function* ({ since, tenant, until }: Scope) {
 
 /** Reads the cautions, each as a count of events. */
 const readCautions = Effect.fnUntraced(function* (headers: EventHeaders, { scope }: AuditReach) {
-  return [...foreignIds(headers), ...(yield* behind), ...(yield* restored(scope))]
+  return boundedCautions([...foreignIds(headers), ...(yield* behind), ...(yield* restored(scope))])
 })
 
 /**
@@ -229,7 +221,7 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
   const findings = yield* examine(reading, whole)
   const { reach } = findings
   const { ackWait } = yield* readLayout
-  const remarks = yield* compareCircuits(reading, ackWait)
+  const remarks = boundedRemarks(yield* compareCircuits(reading, ackWait))
   const cautions = yield* readCautions(reading.headers, reach)
   return { reach, reading, findings, remarks, cautions, judgement: yield* judge(reading, findings) }
 })

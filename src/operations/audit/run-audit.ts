@@ -194,15 +194,21 @@ export const AuditReport = Schema.Struct({
   remarks: Schema.Array(
     Schema.Struct({
       kind: Schema.Literal("health-differs"),
-      tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
-      endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+      tenant: Schema.String.annotateKey({
+        description: "The name of the tenant; `_` where it is about several."
+      }),
+      endpoint: Schema.String.annotateKey({
+        description: "The id of the endpoint; `_` where it is about several."
+      }),
       says: Schema.String
     })
   ),
   cautions: Schema.Array(
     Schema.Struct({
       kind: Schema.Literals(["ids-without-tenant", "restored", "source-behind"]),
-      tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+      tenant: Schema.String.annotateKey({
+        description: "The name of the tenant; `_` where it is about several, or all."
+      }),
       events: Schema.Int,
       says: Schema.String
     })

@@ -1,3 +1,4 @@
+import { nobody } from "../../../domain/token.ts"
 import type { Audit } from "../../../history/audit/audit.ts"
 import type { AuditProblem } from "../../../history/audit/problem.ts"
 import { reachesNoEvent } from "../../../history/audit/reach.ts"
@@ -145,14 +146,18 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...audit.cautions.flatMap(({ events, kind, says, tenant }) => [
       "",
       ...fitted(
-        kind === "restored"
+        kind === "restored" || tenant === nobody
           ? `Caution: ${kind}: ${says}`
           : `Caution: ${kind}: ${plural(events, "event")} of ${tenant}: ${says}`
       )
     ]),
     ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [
       "",
-      ...fitted(`Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`)
+      ...fitted(
+        tenant === nobody
+          ? `Remark: ${kind}: ${says}`
+          : `Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`
+      )
     ]),
     "",
     ...fitted(verdictText(audit)).map((line) => line.trim())
