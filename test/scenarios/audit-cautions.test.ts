@@ -1,9 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { nobody } from "../../src/domain/token.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import type { AuditReport } from "../../src/operations/audit/run-audit.ts"
+import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { run } from "../cli/in-process.ts"
 import { quiet } from "../kit/consistency.ts"
-import { publishTo, worker } from "../kit/engine.ts"
+import { eventually, publishTo, worker } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -36,6 +40,31 @@ describe.concurrent("an audit of tenants that publish to one stream", () => {
       )
       assert.strictEqual(code, 0)
       assert.include(out.join(" "), "Caution: ids-without-tenant: 2 events of acme: their ids")
+    })
+  )
+
+  scenario("of thousands, as a job, has a result that fits into its message", () =>
+    Effect.gen(function* () {
+      yield* worker()
+      const tenants = 4_000
+      yield* Effect.forEach(
+        Array.from({ length: tenants }, (_, number) => number),
+        (number) => publishTo(`tenant-${number}.a`, "{}", { "Nats-Msg-Id": `${number}` }),
+        { concurrency: 64, discard: true }
+      )
+      yield* quiet
+      yield* runJobs("console")
+      const { id } = yield* addJob({ kind: "audit", audit: {} }, nobody, "ana")
+      const { result } = yield* eventually(
+        showJob(id, { kind: "audit", tenant: undefined }),
+        ({ state }) => state === "done"
+      )
+      const { cautions, verdict } = result as Pick<AuditReport, "cautions" | "verdict">
+      assert.strictEqual(verdict, "clean")
+      assert.strictEqual(
+        cautions.reduce((sum, { events }) => sum + events, 0),
+        tenants
+      )
     })
   )
 
