@@ -117,13 +117,14 @@ export const startPublisher = Effect.fnUntraced(function* (nats: string) {
 /** An application that publishes with the NATS client. */
 export interface JsPublisher {
   readonly pid: number
-  readonly publish: (what: Publishing) => Promise<Pick<Published, "ms">>
+  /** Resolves once all are acknowledged. */
+  readonly publish: (what: Publishing) => Promise<unknown>
 }
 
 export const startJsPublisher = Effect.fnUntraced(function* (nats: string) {
   const { ask, next, pid } = yield* startProgram("js-publisher.ts", [nats])
   yield* Effect.promise(next)
-  const publisher: JsPublisher = { pid, publish: (what) => ask<Pick<Published, "ms">>(what) }
+  const publisher: JsPublisher = { pid, publish: (what) => ask(what) }
   return publisher
 })
 

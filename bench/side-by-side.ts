@@ -18,6 +18,7 @@ import { Effect } from "effect"
 import { runPetrelCommand, startJsPublisher, startWorker } from "./processes.ts"
 import { Program } from "./program.ts"
 import { startEmptyBroker } from "./rig.ts"
+import { quantileOf } from "./spread.ts"
 
 const endpoints = 10
 const bytes = 1024
@@ -88,7 +89,7 @@ const counter = (url: string) => {
 
 const programOf = (checkout: string) => join(resolve(checkout), "src/cli/main.ts")
 
-const startSide = Effect.fnUntraced(function* (name: string, checkout: string, receiver: string) {
+const startSide = Effect.fnUntraced(function* (checkout: string, receiver: string) {
   const broker = yield* startEmptyBroker()
   const petrel = (...args: ReadonlyArray<string>) =>
     runPetrelCommand([...args, "--nats", broker.url, "--json"])
@@ -104,7 +105,7 @@ const startSide = Effect.fnUntraced(function* (name: string, checkout: string, r
   }).pipe(Effect.provideService(Program, programOf(checkout)))
   const publisher = yield* startJsPublisher(broker.url)
   const pids = { worker: worker.pid, broker: broker.pid, publisher: publisher.pid }
-  return { name, pids, publisher }
+  return { pids, publisher }
 })
 
 /** Returns the CPU time of all threads of a process, µs: exact, where the clock ticks of a turn are few. */
@@ -117,11 +118,6 @@ const cpuOf = (pid: number) =>
 type Part = "worker" | "broker" | "publisher"
 type Turn = Record<Part, number>
 
-const quantile = (numbers: ReadonlyArray<number>, q: number) => {
-  const sorted = numbers.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
-}
-
 const measure = Effect.fnUntraced(function* (
   sides: ReadonlyArray<readonly [name: string, checkout: string]>,
   pairs: number,
@@ -129,9 +125,7 @@ const measure = Effect.fnUntraced(function* (
 ) {
   const nginx = yield* startNginx
   const count = counter(nginx.url)
-  const started = yield* Effect.forEach(sides, ([name, checkout]) =>
-    startSide(name, checkout, nginx.url)
-  )
+  const started = yield* Effect.forEach(sides, ([, checkout]) => startSide(checkout, nginx.url))
   const turn = async ({ pids, publisher }: (typeof started)[number]): Promise<Turn> => {
     const read = (): Turn => ({
       worker: cpuOf(pids.worker),
@@ -156,10 +150,8 @@ const measure = Effect.fnUntraced(function* (
   const taken = started.map((): Array<Turn> => [])
   yield* Effect.promise(async () => {
     for (let pair = -6; pair < pairs; pair++) {
-      const order = pair % 2 === 0 ? [0, 1] : [1, 0]
-      for (const side of order) {
-        const one = started[side]
-        if (one === undefined) continue
+      const order = [...started.entries()]
+      for (const [side, one] of pair % 2 === 0 ? order : order.reverse()) {
         const spent = await turn(one)
         if (pair >= 0) taken[side]?.push(spent)
       }
@@ -171,9 +163,9 @@ const measure = Effect.fnUntraced(function* (
   const columns = (texts: ReadonlyArray<string>) => texts.map((text) => text.padStart(16)).join("")
   const line = (title: string, of: (turn: Turn) => number) => {
     const ratios = second.map((turn, n) => of(turn) / of(first[n] ?? turn))
-    const medians = taken.map((turns) => quantile(turns.map(of), 0.5).toFixed(1))
-    const [low, middle, high] = [0.25, 0.5, 0.75].map((q) => quantile(ratios, q).toFixed(2))
-    return `${title.padEnd(10)}${columns([...medians, `${middle}`])}  (${low} to ${high})\n`
+    const medians = taken.map((turns) => quantileOf(turns.map(of), 0.5).toFixed(1))
+    const [low, middle = "", high] = [0.25, 0.5, 0.75].map((q) => quantileOf(ratios, q).toFixed(2))
+    return `${title.padEnd(10)}${columns([...medians, middle])}  (${low} to ${high})\n`
   }
   return (
     `µs of CPU a delivery, median of ${pairs} turns of ${events} events; ratio of neighbours, median (quartiles)\n` +

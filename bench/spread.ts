@@ -5,17 +5,19 @@ export interface Spread {
   readonly max: number
 }
 
-/** The median of an even number of values is the mean of the two in the middle. */
-export const spreadOf = (numbers: ReadonlyArray<number>): Spread => {
-  const sorted = [...numbers].sort((a, b) => a - b)
+/** Returns a quantile (0 to 1): between two values, the mean of both. */
+export const quantileOf = (numbers: ReadonlyArray<number>, quantile: number): number => {
+  const sorted = numbers.toSorted((a, b) => a - b)
   const at = (index: number) => sorted[index] ?? Number.NaN
-  const middle = (sorted.length - 1) / 2
-  return {
-    min: at(0),
-    median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
-    max: at(sorted.length - 1)
-  }
+  const place = (sorted.length - 1) * quantile
+  return (at(Math.floor(place)) + at(Math.ceil(place))) / 2
 }
+
+export const spreadOf = (numbers: ReadonlyArray<number>): Spread => ({
+  min: quantileOf(numbers, 0),
+  median: quantileOf(numbers, 0.5),
+  max: quantileOf(numbers, 1)
+})
 
 /** Returns the slope of y over x by least squares. */
 export const slopeOf = (points: ReadonlyArray<readonly [x: number, y: number]>): number => {

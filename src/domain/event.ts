@@ -99,13 +99,12 @@ const idPattern = /^[\x21-\x7e]{1,255}$/
  * Returns the id that receivers see. An id that is not valid in an HTTP header is replaced by
  * `evt_<sequence>_<time stored>`, with the time in ms in base 36. The time is part of it because a
  * truncated stream assigns a sequence again, and receivers that remember ids must not confuse the
- * two events.
+ * two events. join() returns a flat string (see `deliveryId`).
  */
 export const eventId = (messageId: string | undefined, seq: number, at: number): string =>
   messageId !== undefined && idPattern.test(messageId)
     ? messageId
-    : // join() returns a flat string, see deliveryId.
-      ["evt", seq, at.toString(36)].join("_")
+    : ["evt", seq, at.toString(36)].join("_")
 
 /**
  * Returns the id under which an event of a tenant is stored that is published through the API or the

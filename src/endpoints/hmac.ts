@@ -30,8 +30,8 @@ let message = Buffer.allocUnsafeSlow(4096)
 /**
  * Returns the HMAC-SHA256 of a prefix (ASCII) and a body, as RFC 2104 composes it from two hashes.
  *
- * One object of `createHmac` for each delivery takes more than twice the time of the hashes: it has a
- * part outside of V8's heap, which the collection of garbage must free.
+ * An object of `createHmac` for each delivery takes twice the time of the hashes: it has a part
+ * outside of V8's heap, which the collection of garbage must free.
  */
 export const hmac = (
   { inner, outer }: HmacKey,
