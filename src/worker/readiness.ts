@@ -20,10 +20,15 @@ export interface WorkerState {
   readonly failedPulls: ReadonlyArray<string>
   /** True once it delivers in its partitions, or where it is not to, or does not get them. */
   readonly delivers: boolean
+  /** True while it may not take partitions yet, since the others missed it. */
+  readonly isReturning: boolean
   readonly isStopping: boolean
   /** Partitions whose lease was not renewed in time. */
   readonly overdue: ReadonlyArray<number>
 }
+
+const returns =
+  "the worker was cut off from the others, and takes partitions one lease period after its return"
 
 /** Returns what keeps a worker from its work, one sentence each; none if it is ready. */
 export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
@@ -50,7 +55,7 @@ export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
       : [
           `the lease of ${overdue.length === 1 ? "partition" : "partitions"} ${overdue.join(", ")} was not renewed in time`
         ]),
-    ...(state.delivers ? [] : ["the worker has not begun to deliver"])
+    ...(state.delivers ? [] : [state.isReturning ? returns : "the worker has not begun to deliver"])
   ]
 }
 

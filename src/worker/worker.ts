@@ -179,6 +179,7 @@ const stateOf = (
   unanswered: broker.unanswered().map(({ stream }) => stream),
   failedPulls: broker.failedPulls(),
   delivers,
+  isReturning: !node.membership.mayTake(),
   isStopping: node.stopping(),
   overdue: [...node.owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
 })

@@ -84,6 +84,8 @@ const heldUpMs = 65_000
 /** How long a worker may be cut off at the end of a run, and how long it records late then, ms. */
 const backWithinMs = 60_000
 const lateFactsMs = 10_000
+/** How long the workers may take in the end until they are ready, ms: status has no problem then. */
+const readyWithinMs = 60_000
 /** Pause until a worker that could not start, or gave up, is started again, ms. */
 const restartMs = 1_000
 
@@ -94,6 +96,8 @@ export interface RunningWorker {
   readonly connection: SimConnection
   readonly scope: Scope.Closeable
   startedAt: number
+  /** Says what keeps it from its work; undefined until it has started. */
+  problems?: () => ReadonlyArray<string>
   /** The failpoint at which it crashes, and when that was reached so many times. */
   crash: { readonly step: FailpointName; left: number; readonly ms: number } | undefined
 }
@@ -199,6 +203,8 @@ export class Simulation {
       judgement = this.#audit()
     }
     this.oracle.conclude(judgement)
+    // A worker that was cut off takes partitions one lease period after its return.
+    if (!this.#areReady()) world.runUntil(world.now + readyWithinMs, () => this.#areReady())
     this.oracle.judgeStatus(this.#asked("observer", readStatus))
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
@@ -215,6 +221,15 @@ export class Simulation {
   isStalled(process: SimProcess | undefined, since: number): boolean {
     const worker = this.workers.find((each) => each?.process === process)
     return worker !== undefined && worker.connection.wasStalledUntil > since
+  }
+
+  /** True while no worker says what keeps it from its work. */
+  #areReady(): boolean {
+    return this.workers.every(
+      (worker) =>
+        worker?.problems !== undefined &&
+        this.world.as(worker.process, worker.problems).length === 0
+    )
   }
 
   /** True once no queue and no backlog holds a message. */
@@ -380,7 +395,7 @@ export class Simulation {
     world.trace(`${process.name} starts`)
     this.oracle.joined()
     const worker = Effect.gen({ self: this }, function* () {
-      const { refused } = yield* startWorker({
+      const { problems, refused } = yield* startWorker({
         id: `w${index}`,
         roles: ["router", "deliver"],
         allowNetworks: [],
@@ -389,6 +404,7 @@ export class Simulation {
         leastLeftBytes: plan.leavesBodies === true ? 1 : undefined,
         makeConnections: this.receivers.connections(process)
       })
+      started.problems = problems
       yield* refused
     }).pipe(Scope.provide(scope))
     const ended = (exit: Exit.Exit<void, unknown>) => {

@@ -3,6 +3,7 @@ import { problemsOf } from "../../src/worker/readiness.ts"
 
 const ready = {
   ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },
+  isReturning: false,
   clockSkewMs: 29_000,
   overdue: [],
   waits: [],
@@ -39,6 +40,13 @@ describe("problemsOf", () => {
       ]
     ],
     [{ delivers: false }, ["the worker has not begun to deliver"]],
+    [
+      { delivers: false, isReturning: true },
+      [
+        "the worker was cut off from the others, and takes partitions one lease period after its return"
+      ]
+    ],
+    [{ isReturning: true }, []],
     [{ overdue: [3] }, ["the lease of partition 3 was not renewed in time"]],
     [
       { overdue: [3, 5], isHistoryOpen: false },
