@@ -50,7 +50,7 @@ export const holdings = Effect.gen(function* () {
       const consumers = yield* ask("look", () => jsm.consumers.list(name).next())
       const limit = config.max_bytes > 0 ? ` of ${config.max_bytes}` : ""
       return [
-        `  ${name}: ${state.messages} messages, ${state.bytes}${limit} bytes`,
+        `  ${name}: ${state.messages} messages of ${state.last_seq} ever, ${state.bytes}${limit} bytes`,
         ...consumers
           .filter(({ config: { durable_name } }) => durable_name !== undefined)
           .map(

@@ -15,6 +15,7 @@ import { everQueued, handOutEventsAgain } from "../kit/consumers.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
+  countsQueued,
   endpoint,
   eventually,
   history,
@@ -59,44 +60,50 @@ const queueToo = Effect.gen(function* () {
 })
 
 describe.concurrent("an endpoint that takes nothing, and whose owner routes its events", () => {
-  scenario("gets them from its backlog, and none comes to the queue", () =>
-    Effect.gen(function* () {
-      const { url, requests } = yield* receiver()
-      yield* endpoint({ url, paused })
-      const facts = yield* history
-      yield* worker()
-      yield* publishMany(30)
-      yield* eventually(backlogged, (count) => count === 30)
-      assert.strictEqual(yield* everQueued, 0)
-      yield* isClean
-      yield* resume
-      yield* facts.count("delivered", 30)
-      yield* consistentRounds
-      assert.strictEqual(requests.length, 30)
-      assert.strictEqual(yield* everQueued, 0)
-      yield* isClean
-    })
+  scenario(
+    "gets them from its backlog, and none comes to the queue",
+    () =>
+      Effect.gen(function* () {
+        const { url, requests } = yield* receiver()
+        yield* endpoint({ url, paused })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(30)
+        yield* eventually(backlogged, (count) => count === 30)
+        assert.strictEqual(yield* everQueued, 0)
+        yield* isClean
+        yield* resume
+        yield* facts.count("delivered", 30)
+        yield* consistentRounds
+        assert.strictEqual(requests.length, 30)
+        assert.strictEqual(yield* everQueued, 0)
+        yield* isClean
+      }),
+    countsQueued
   )
 
-  scenario("stands alone: of the same event's endpoints the others have it at once", () =>
-    Effect.gen(function* () {
-      const held = yield* receiver()
-      const well = yield* receiver()
-      yield* endpoint({ url: held.url, paused })
-      yield* endpoint({ id: "well", url: well.url })
-      const facts = yield* history
-      yield* worker()
-      for (let event = 1; event <= 5; event++) {
-        yield* publish("a")
-        yield* facts.count("delivered", event)
-      }
-      yield* eventually(backlogged, (count) => count === 5)
-      assert.strictEqual(well.requests.length, 5)
-      assert.strictEqual(yield* everQueued, 0)
-      yield* resume
-      yield* consistentRounds
-      assert.strictEqual(held.requests.length, 5)
-    })
+  scenario(
+    "stands alone: of the same event's endpoints the others have it at once",
+    () =>
+      Effect.gen(function* () {
+        const held = yield* receiver()
+        const well = yield* receiver()
+        yield* endpoint({ url: held.url, paused })
+        yield* endpoint({ id: "well", url: well.url })
+        const facts = yield* history
+        yield* worker()
+        for (let event = 1; event <= 5; event++) {
+          yield* publish("a")
+          yield* facts.count("delivered", event)
+        }
+        yield* eventually(backlogged, (count) => count === 5)
+        assert.strictEqual(well.requests.length, 5)
+        assert.strictEqual(yield* everQueued, 0)
+        yield* resume
+        yield* consistentRounds
+        assert.strictEqual(held.requests.length, 5)
+      }),
+    countsQueued
   )
 
   scenario("gets those again that fail when they come from there", () =>
@@ -122,31 +129,34 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
     ["the same owner", false],
     ["the next owner", true]
   ] as const)
-    scenario(`is not made once more by a copy that comes to the queue of ${who}`, () =>
-      Effect.gen(function* () {
-        const { ask, jsm, names } = yield* natsClients
-        const held = yield* receiver()
-        yield* endpoint({ url: held.url, paused })
-        const facts = yield* history
-        const first = yield* worker()
-        yield* publish("a")
-        yield* eventually(backlogged, (count) => count === 1)
-        if (changes) {
-          yield* first.stop
-          yield* Effect.flatMap(worker({ id: "next" }), ({ delivering }) => delivering)
-        }
-        yield* queueToo
-        const queue = names.deliveries(partitionOf("acme", "hook", 2))
-        yield* eventually(
-          ask("look", () => jsm.streams.info(queue)),
-          ({ state }) => state.last_seq === 1 && state.messages === 0
-        )
-        yield* resume
-        yield* facts.count("delivered", 1)
-        yield* quiet
-        yield* consistentRounds
-        assert.deepStrictEqual(attempts(held), [1])
-      })
+    scenario(
+      `is not made once more by a copy that comes to the queue of ${who}`,
+      () =>
+        Effect.gen(function* () {
+          const { ask, jsm, names } = yield* natsClients
+          const held = yield* receiver()
+          yield* endpoint({ url: held.url, paused })
+          const facts = yield* history
+          const first = yield* worker()
+          yield* publish("a")
+          yield* eventually(backlogged, (count) => count === 1)
+          if (changes) {
+            yield* first.stop
+            yield* Effect.flatMap(worker({ id: "next" }), ({ delivering }) => delivering)
+          }
+          yield* queueToo
+          const queue = names.deliveries(partitionOf("acme", "hook", 2))
+          yield* eventually(
+            ask("look", () => jsm.streams.info(queue)),
+            ({ state }) => state.last_seq === 1 && state.messages === 0
+          )
+          yield* resume
+          yield* facts.count("delivered", 1)
+          yield* quiet
+          yield* consistentRounds
+          assert.deepStrictEqual(attempts(held), [1])
+        }),
+      countsQueued
     )
 
   scenario("is there once though its router dies before it says so", (place: Installation) =>
@@ -215,28 +225,31 @@ const quietEvents = Effect.gen(function* () {
 })
 
 describe.concurrent("an endpoint whose circuit is open", () => {
-  scenario("has what comes in its backlog until it is well, and none in its queue", () =>
-    Effect.gen(function* () {
-      const failing = yield* receiver({ answer: () => ({ status: 503 }) })
-      yield* endpoint({
-        url: failing.url,
-        circuit: { failures: 1, rate: "none", coolDown: "6 seconds" },
-        retry: quickRetry()
-      })
-      const facts = yield* history
-      yield* worker()
-      yield* publish("a")
-      yield* facts.count("circuit-opened", 1)
-      // Its first one, which failed, by the queue.
-      yield* eventually(backlogged, (count) => count === 1)
-      yield* publishMany(20)
-      yield* eventually(backlogged, (count) => count === 21)
-      assert.strictEqual(yield* everQueued, 1)
-      failing.answer(() => ({ status: 200 }))
-      yield* facts.count("delivered", 21)
-      yield* consistentRounds
-      yield* isClean
-    })
+  scenario(
+    "has what comes in its backlog until it is well, and none in its queue",
+    () =>
+      Effect.gen(function* () {
+        const failing = yield* receiver({ answer: () => ({ status: 503 }) })
+        yield* endpoint({
+          url: failing.url,
+          circuit: { failures: 1, rate: "none", coolDown: "6 seconds" },
+          retry: quickRetry()
+        })
+        const facts = yield* history
+        yield* worker()
+        yield* publish("a")
+        yield* facts.count("circuit-opened", 1)
+        // Its first one, which failed, by the queue.
+        yield* eventually(backlogged, (count) => count === 1)
+        yield* publishMany(20)
+        yield* eventually(backlogged, (count) => count === 21)
+        assert.strictEqual(yield* everQueued, 1)
+        failing.answer(() => ({ status: 200 }))
+        yield* facts.count("delivered", 21)
+        yield* consistentRounds
+        yield* isClean
+      }),
+    countsQueued
   )
 
   scenario("has dead letters instead, where it asks for that", () =>
