@@ -149,16 +149,16 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "backlog-not-cleared",
     what: "what has ended stays in a backlog after a takeover, and the owner after the next sends it",
     file: "delivery/recovery/takeover.ts",
-    find: "({ backlog, ends }) => removeFromBacklog(backlog, ends), {",
+    find: "({ backlog, ends }, at) => removeFromBacklog(backlog, ends, moves[at]?.owners ?? []),",
     replace:
-      "({ backlog, ends }) => Effect.asVoid(Effect.succeed([removeFromBacklog, backlog, ends])), {"
+      "({ backlog, ends }) => Effect.asVoid(Effect.succeed([removeFromBacklog, backlog, ends])),"
   },
   {
     name: "replaced-left-behind",
     what: "a takeover removes a message that replaces another one, and leaves that one",
     file: "delivery/recovery/remove-ended.ts",
-    find: "labelIn((name) => header.get(name) || undefined)?.replaces ?? []",
-    replace: "labelIn(() => undefined)?.replaces ?? []",
+    find: "for (const replaced of replacedBy(message, owners))",
+    replace: "for (const replaced of replacedBy(message, owners).slice(0, 0))",
     seed: 500_100
   },
   {
@@ -181,8 +181,8 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "replaced-moved-as-well",
     what: "a change of the number of partitions moves a message of a backlog, and the one that replaces it",
     file: "operations/repartition/move.ts",
-    find: "        from.replaced.add(seq)",
-    replace: "        void seq",
+    find: "from.replaced.add(seq)",
+    replace: "void seq",
     seed: 703_049
   },
   {
@@ -425,6 +425,20 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     file: "operations/repartition/move.ts",
     find: "yield* findHandled(partition, owners, from, messages)",
     replace: "new Set<number>()"
+  },
+  {
+    name: "late-message-replaces",
+    what: "a change of the number of partitions leaves a message out that one replaces which was stored late, and that one for its sake (stalls)",
+    file: "operations/repartition/move.ts",
+    find: "replacedBy(message, of.owners)",
+    replace: "replacedBy(message, [])"
+  },
+  {
+    name: "late-message-removes",
+    what: "a takeover removes a message that was stored late, and what it was to replace, which waits (stalls)",
+    file: "delivery/recovery/remove-ended.ts",
+    find: "replacedBy(message, owners)",
+    replace: "replacedBy(message, [])"
   },
   {
     name: "late-message-proves-itself",

@@ -1,6 +1,8 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { isConflict, readEntry, readValue, writeValue } from "../../broker/values.ts"
+import { labelIn } from "../../domain/backlog-message.ts"
 
 /** An owner of a partition. */
 const BacklogOwner = Schema.Struct({
@@ -42,6 +44,21 @@ export const isLate = (
   const known = owners.findIndex((each) => each.owner === writer)
   // Of an unknown one only its clock tells: its note is forgotten, or was lost in a power cut.
   return known === -1 ? writer < owner : known < then
+}
+
+/**
+ * Returns the messages that a message of a backlog has replaced, so that they hold nothing of their
+ * own. One that was stored late has replaced none: what it was to replace is still delivered from
+ * there, and proves that the late one need not be.
+ *
+ * @param owners of the partition, the oldest first.
+ */
+export const replacedBy = (
+  { header, seq }: Pick<StoredMsg, "header" | "seq">,
+  owners: ReadonlyArray<BacklogOwner>
+): ReadonlyArray<number> => {
+  const { owner, replaces = [] } = labelIn((name) => header.get(name) || undefined) ?? {}
+  return owner !== undefined && isLate(owners, seq, owner) ? [] : replaces
 }
 
 /** Reads the owners of a partition that are remembered, the oldest first. */

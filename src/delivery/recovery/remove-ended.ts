@@ -3,13 +3,14 @@ import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { removeIf } from "../../broker/removal.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import { labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeOfSlot, slotOf } from "../../domain/fact.ts"
 import type { StoredEnds } from "../retry/retry-records.ts"
 import { eraseRecord, readEnded, readRecord, writeEnded } from "../retry/retry-records.ts"
+import { type BacklogOwner, replacedBy } from "./backlog-owners.ts"
 import type { CompletedDeliveries } from "./completed-deliveries.ts"
 import type { StreamMemory } from "./partition-memory.ts"
 
@@ -115,15 +116,18 @@ export const removeRecorded = Effect.fnUntraced(function* ({
  * flight. No consumer redelivers it, and its endpoint may take nothing for days.
  *
  * @param ended what has ended, removed or not.
+ * @param owners of the partition, the oldest first.
  */
 export const removeFromBacklog = Effect.fnUntraced(function* (
   { completed, index, stream, unreadRecords }: StreamMemory,
-  ended: EndedMessages
+  ended: EndedMessages,
+  owners: ReadonlyArray<BacklogOwner>
 ) {
   const { deleteMessage, names, readMessage } = yield* Broker
   const operation = "remove a delivery that has ended"
   const streams = originStreams(names, index)
-  const remove = Effect.fnUntraced(function* ({ header, seq, subject, time }: StoredMsg) {
+  const remove = Effect.fnUntraced(function* (message: StoredMsg) {
+    const { header, seq, subject, time } = message
     const at = time.getTime()
     const references = referencesIn(subject, (name) => header.get(name) || undefined, streams)
     if (references === undefined) {
@@ -141,8 +145,8 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
       return
     }
     // Only this message tells that they hold nothing of their own.
-    const isOfSubject = (message: StoredMsg) => message.subject === subject
-    for (const replaced of labelIn((name) => header.get(name) || undefined)?.replaces ?? [])
+    const isOfSubject = (other: StoredMsg) => other.subject === subject
+    for (const replaced of replacedBy(message, owners))
       yield* removeIf(operation, stream, replaced, isOfSubject)
     yield* deleteMessage(operation, stream, seq)
     yield* eraseRecord(place)

@@ -21,7 +21,7 @@ import { partitionOf } from "../../domain/names.ts"
 import { progressFrom } from "../../history/delivery-facts.ts"
 import { listRecords } from "../retry/retry-records.ts"
 import { AttemptedPlaces } from "./attempted-places.ts"
-import { isLate, readOwners } from "./backlog-owners.ts"
+import { type BacklogOwner, isLate, readOwners } from "./backlog-owners.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -210,7 +210,7 @@ export const takeOver = Effect.fnUntraced(function* (
     }
   )
   const since = Math.min(...floors.map(({ at }) => at))
-  const backlogEnds = yield* Effect.forEach(memories, ({ backlog }) =>
+  const moves = yield* Effect.forEach(memories, ({ backlog }) =>
     readMoves(left, backlog, since, (of, place) => {
       left(of.origin, of, isUntriedFirst(of) ? of : undefined)
       const { attempts } = of.progress
@@ -219,11 +219,13 @@ export const takeOver = Effect.fnUntraced(function* (
     })
   )
   yield* Effect.forEach(byStream.values(), removeRecorded, { discard: true })
-  yield* Effect.forEach(inBacklogs, ({ backlog, ends }) => removeFromBacklog(backlog, ends), {
-    discard: true
-  })
+  yield* Effect.forEach(
+    inBacklogs,
+    ({ backlog, ends }, at) => removeFromBacklog(backlog, ends, moves[at]?.owners ?? []),
+    { discard: true }
+  )
   return memories.map((memory, at): PartitionMemory => {
-    const backlogEnd = backlogEnds[at]
+    const backlogEnd = moves[at]?.end
     return backlogEnd === undefined ? memory : { ...memory, backlogEnd }
   })
 })
@@ -323,16 +325,21 @@ const whatFactsTell =
   }
 
 /**
- * Reads what was recently moved to the backlogs of a partition, up to the end that they have now,
- * which it returns. What a former owner has stored late, or stores from now on, proves nothing:
- * whoever delivers from there looks whether something else holds it.
+ * Reads what was recently moved to the backlogs of a partition, up to the end that they have now.
+ * Returns that end, and the partition's owners, the oldest first. What a former owner has stored late,
+ * or stores from now on, proves nothing: whoever delivers from there looks whether something else
+ * holds it.
  */
 const readMoves = Effect.fnUntraced(function* (
   left: Left,
   { index, stream }: Pick<StreamMemory, "index" | "stream">,
   since: number,
   waits: (of: ReturnType<typeof waitingIn>, place: Place) => void
-): Effect.fn.Return<number, BrokerError, Broker> {
+): Effect.fn.Return<
+  { readonly end: number; readonly owners: ReadonlyArray<BacklogOwner> },
+  BrokerError,
+  Broker
+> {
   const streams = originStreams((yield* Broker).names, index)
   const end = yield* endOf(stream)
   const owners = yield* readOwners(index)
@@ -356,5 +363,5 @@ const readMoves = Effect.fnUntraced(function* (
       })
     )
   )
-  return end
+  return { end, owners }
 })

@@ -8,7 +8,7 @@ import type { PubAck, PublishError } from "../../broker/publication.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { readBacklogEnd } from "../../delivery/backlog/backlog-end.ts"
-import type { BacklogOwner } from "../../delivery/recovery/backlog-owners.ts"
+import { type BacklogOwner, replacedBy } from "../../delivery/recovery/backlog-owners.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../../delivery/recovery/partition-memory.ts"
 import {
@@ -18,7 +18,7 @@ import {
   readRecord
 } from "../../delivery/retry/retry-records.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import { labelHeaders, labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { labelHeaders, originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Delivery, DeliveryIdentity, Progress } from "../../domain/delivery.ts"
 import { deliveryIn, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -347,9 +347,8 @@ export const moveSubject = Effect.fnUntraced(function* (
   while (messages.length > 0) {
     // What replaces the last message of a batch is the first one of the next.
     const following = yield* read((messages.at(-1)?.seq ?? 0) + 1)
-    for (const { header } of [...messages, ...following.slice(0, 1)])
-      for (const seq of labelIn((name) => header.get(name) || undefined)?.replaces ?? [])
-        from.replaced.add(seq)
+    for (const message of [...messages, ...following.slice(0, 1)])
+      for (const seq of replacedBy(message, of.owners)) from.replaced.add(seq)
     yield* moveBatch(moving, from, arrived, messages)
     messages = following
   }

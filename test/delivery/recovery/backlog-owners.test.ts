@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { headers } from "@nats-io/nats-core"
 import { Effect } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
 import { natsClients } from "../../../src/broker/clients.ts"
@@ -7,8 +8,10 @@ import {
   backlogOwnersKey,
   isLate,
   noteOwner,
-  readOwners
+  readOwners,
+  replacedBy
 } from "../../../src/delivery/recovery/backlog-owners.ts"
+import { labelHeaders } from "../../../src/domain/backlog-message.ts"
 import { alteredBroker } from "../../kit/altered-broker.ts"
 import { eventually, worker } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
@@ -36,6 +39,33 @@ describe("a message that an owner stored", () => {
     it(`${seq} of ${writer} is ${expected ? "" : "not "}late: ${why}`, () => {
       assert.strictEqual(isLate(owners, seq, writer), expected)
     })
+})
+
+describe("a message that replaces others", () => {
+  const owners = [
+    { owner: 100, after: 5 },
+    { owner: 200, after: 9 }
+  ]
+  const message = (seq: number, owner: number | undefined) => {
+    const header = headers()
+    for (const [name, value] of labelHeaders({ stored: 3, owner, replaces: [6, 7] }))
+      header.set(name, value)
+    return { header, seq }
+  }
+
+  it("has replaced them, whoever has stored it", () => {
+    assert.deepStrictEqual(replacedBy(message(9, 100), owners), [6, 7])
+    assert.deepStrictEqual(replacedBy(message(10, 200), owners), [6, 7])
+    assert.deepStrictEqual(replacedBy(message(10, undefined), owners), [6, 7])
+  })
+
+  it("has replaced none where it was stored late: they are delivered", () => {
+    assert.deepStrictEqual(replacedBy(message(10, 100), owners), [])
+  })
+
+  it("has replaced none without a label", () => {
+    assert.deepStrictEqual(replacedBy({ header: headers(), seq: 10 }, owners), [])
+  })
 })
 
 describe("the owners of a partition", () => {

@@ -7,7 +7,11 @@ import { HistoryPosition } from "../../../src/delivery/recovery/completed-delive
 import type { StreamMemory } from "../../../src/delivery/recovery/partition-memory.ts"
 import { readKnownFact, takeOver, writeWatermark } from "../../../src/delivery/recovery/takeover.ts"
 import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
-import { labelHeaders } from "../../../src/domain/backlog-message.ts"
+import {
+  labelHeaders,
+  originStreams,
+  referencesHeader
+} from "../../../src/domain/backlog-message.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
@@ -266,6 +270,29 @@ describe.concurrent("a new owner", () => {
       assert.deepStrictEqual(endedOf(backlog, [at(3)]), [true])
     })
   )
+
+  for (const [writer, what, left] of [
+    [2, "what it has replaced", 0],
+    [1, "not what it was to replace, where it was stored late", 1]
+  ] as const)
+    scenario(`removes a message whose deliveries have ended, and ${what}`, () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names, publisher } = yield* natsClients
+        for (const owner of [1, 2]) yield* noteOwner(0, { owner, after: owner - 1 })
+        const [waits] = (yield* store(1, "backlog")) as [Place]
+        const subject = names.subjects.backlog(0, "acme", "hook")
+        const label = labelHeaders({ stored: 1, owner: writer, replaces: [waits.seq] })
+        const reference = { ...made, deadline: Date.now() + 60_000, bytes: 2 }
+        const packed = referencesHeader([reference], originStreams(names, 0))
+        const { seq } = yield* publisher.publish(subject, "", [packed, ...label])
+        yield* tell("delivered", { ...(yield* placeOf(seq, "backlog")), entry: 1 })
+        yield* firstMemory
+        const { state } = yield* ask("look", () =>
+          jsm.streams.info(names.backlog(0), { deleted_details: true })
+        )
+        assert.deepStrictEqual([state.messages, state.last_seq], [left, 2])
+      })
+    )
 
   scenario("removes the record of one that has left its stream", () =>
     Effect.gen(function* () {

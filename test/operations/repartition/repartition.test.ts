@@ -100,18 +100,24 @@ describe.concurrent("a change of the number of partitions", () => {
         const endpoint = endpoints.find((one) => home(one, from) !== home(one, many)) ?? ""
         const partition = home(endpoint, from)
         for (const owner of [1, 2]) yield* noteOwner(partition, { owner, after: 0 })
-        const all = [1, 2, 3, 4].map((eventSeq) => delivery(endpoint, eventSeq))
-        const [queued, , ended, again] = all
-        const store = Effect.fnUntraced(function* (it: Delivery, origin: Place, owner: number) {
-          const label = labelHeaders({ stored: 1, owner, replaces: [] })
+        const all = [1, 2, 3, 4, 5].map((eventSeq) => delivery(endpoint, eventSeq))
+        const [queued, , ended, again, replaced] = all
+        const store = Effect.fnUntraced(function* (
+          it: Delivery,
+          origin: Place,
+          owner: number,
+          replaces: ReadonlyArray<number> = []
+        ) {
+          const label = labelHeaders({ stored: 1, owner, replaces })
           const headers = deliveryHeaders({ ...it, origin: placeName(origin) }, crypto.randomUUID())
           const subject = names.subjects.backlog(partition, "acme", endpoint)
           const body = `${it.eventSeq} for ${endpoint}`
-          yield* publisher.publish(subject, body, [...headers, ...label])
+          return yield* publisher.publish(subject, body, [...headers, ...label])
         })
         for (const it of all) {
           const place = yield* put("deliveries", it)
-          yield* store(it, place, 1)
+          const before = it === replaced ? [(yield* store(it, place, 2)).seq] : []
+          yield* store(it, place, 1, before)
           if (it === again) yield* store(it, place, 2)
           if (it === queued) continue
           yield* ask("remove", () => jsm.streams.deleteMessage(place.stream, place.seq))
@@ -125,7 +131,9 @@ describe.concurrent("a change of the number of partitions", () => {
         const found = (yield* inventory(many)).map((line) => line.split(" ").slice(0, 3).join(" "))
         assert.deepStrictEqual(
           sorted(found),
-          ["1 deliveries", "2 backlog", "4 backlog"].map((line) => `${endpoint} ${line}`)
+          ["1 deliveries", "2 backlog", "4 backlog", "5 backlog"].map(
+            (line) => `${endpoint} ${line}`
+          )
         )
       }),
     { partitions: from }
