@@ -2,7 +2,7 @@ import { Deferred, Effect, Option, Queue, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readPartitions } from "../broker/installed.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import { readStream, storedAt } from "../broker/scan.ts"
+import { type ReadMessage, readStream, storedAt } from "../broker/scan.ts"
 import { hasOutlived, valueIn } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
 
@@ -136,6 +136,9 @@ export interface Present {
   readonly partitions: ReadonlyArray<number>
 }
 
+/** How often the bucket is read on, where something has come at its end since. */
+const maxPasses = 4
+
 /** Reads all of the bucket of workers, and the roster in it. */
 export const readWorkersBucket = Effect.gen(function* () {
   const { names } = yield* Broker
@@ -145,14 +148,23 @@ export const readWorkersBucket = Effect.gen(function* () {
   const ended = new Map<number, number>()
   // With the few other values, as there are few requests for one subject, and several for two.
   const subjects = [`$KV.${bucket}.>`]
-  const messages = yield* readStream({ stream: `KV_${bucket}`, subjects }).pipe(
-    Stream.filterEffect((message) =>
-      Effect.map(
-        hasOutlived(bucket, message.headers?.get("Nats-TTL"), storedAt(message)),
-        (outlived) => !outlived
-      )
-    ),
-    Stream.runCollect
+  const latest = new Map<string, ReadMessage>()
+  // What is renewed while the bucket is read may lie behind the reader and, a moment later, beyond its
+  // end: a worker or an owner would be missing.
+  let start: { readonly fromSeq?: number } = {}
+  for (let pass = 0; pass < maxPasses; pass++) {
+    const read = readStream({ stream: `KV_${bucket}`, subjects, ...start })
+    const messages = yield* Stream.runCollect(read)
+    for (const message of messages) latest.set(message.subject, message)
+    const last = messages.at(-1)
+    if (last === undefined) break
+    start = { fromSeq: last.seq + 1 }
+  }
+  const messages = yield* Effect.filter(latest.values(), (message) =>
+    Effect.map(
+      hasOutlived(bucket, message.headers?.get("Nats-TTL"), storedAt(message)),
+      (outlived) => !outlived
+    )
   )
   for (const message of messages) {
     const { data, subject } = message

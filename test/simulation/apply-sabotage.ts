@@ -281,8 +281,13 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
   },
   "roster-by-two-subjects": {
     file: "cluster/roster.ts",
-    find: "`, subjects }).pipe(",
-    replace: "`, subjects: rosterSubjects(bucket) }).pipe("
+    find: "`, subjects, ...start })",
+    replace: "`, subjects: rosterSubjects(bucket), ...start })"
+  },
+  "roster-read-once": {
+    file: "cluster/roster.ts",
+    find: "pass < maxPasses",
+    replace: "pass < 1"
   },
   "counted-at-once": {
     file: "alerts/system-alerts.ts",
