@@ -27,8 +27,12 @@ export interface WorkerState {
   readonly overdue: ReadonlyArray<number>
 }
 
-const returns =
-  "the worker was cut off from the others, and takes partitions one lease period after its return"
+/** Why a worker does not deliver yet. */
+export const notYet = {
+  begun: "the worker has not begun to deliver",
+  returned:
+    "the worker was cut off from the others, and takes partitions one lease period after its return"
+} as const
 
 /** Returns what keeps a worker from its work, one sentence each; none if it is ready. */
 export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
@@ -55,7 +59,7 @@ export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
       : [
           `the lease of ${overdue.length === 1 ? "partition" : "partitions"} ${overdue.join(", ")} was not renewed in time`
         ]),
-    ...(state.delivers ? [] : [state.isReturning ? returns : "the worker has not begun to deliver"])
+    ...(state.delivers ? [] : [state.isReturning ? notYet.returned : notYet.begun])
   ]
 }
 

@@ -37,6 +37,7 @@ import { retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { clock } from "../../src/time/timers.ts"
+import { notYet } from "../../src/worker/readiness.ts"
 import { startWorker } from "../../src/worker/worker.ts"
 import type { Action, EndpointLimits, Plan, PlannedEndpoint } from "./actions.ts"
 import { chanceOf } from "./chance.ts"
@@ -84,8 +85,8 @@ const heldUpMs = 65_000
 /** How long a worker may be cut off at the end of a run, and how long it records late then, ms. */
 const backWithinMs = 60_000
 const lateFactsMs = 10_000
-/** How long the workers may take in the end until they are ready, ms: status has no problem then. */
-const readyWithinMs = 60_000
+/** How long the workers may take in the end until all have begun to deliver, ms. */
+const deliversWithinMs = 60_000
 /** Pause until a worker that could not start, or gave up, is started again, ms. */
 const restartMs = 1_000
 
@@ -204,7 +205,7 @@ export class Simulation {
     }
     this.oracle.conclude(judgement)
     // A worker that was cut off takes partitions one lease period after its return.
-    if (!this.#areReady()) world.runUntil(world.now + readyWithinMs, () => this.#areReady())
+    if (!this.#deliver()) world.runUntil(world.now + deliversWithinMs, () => this.#deliver())
     this.oracle.judgeStatus(this.#asked("observer", readStatus))
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
@@ -223,12 +224,13 @@ export class Simulation {
     return worker !== undefined && worker.connection.wasStalledUntil > since
   }
 
-  /** True while no worker says what keeps it from its work. */
-  #areReady(): boolean {
+  /** True once no worker says that it does not deliver yet. */
+  #deliver(): boolean {
+    const isNotYet = (problem: string) => problem === notYet.begun || problem === notYet.returned
     return this.workers.every(
       (worker) =>
         worker?.problems !== undefined &&
-        this.world.as(worker.process, worker.problems).length === 0
+        !this.world.as(worker.process, worker.problems).some(isNotYet)
     )
   }
 
