@@ -22,6 +22,9 @@ type IsStored = (stream: string, seq: number, at: number) => Promise<boolean>
 /** Bytes of the frame on the wire. */
 const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + bytes + lineEnd.length
 
+/** A message is larger than the broker's max_payload. */
+export class MessageTooLarge extends Error {}
+
 const lineEnd = "\r\n"
 const separators = /\s/
 const framesBeforeExpiry = 1_024
@@ -74,8 +77,8 @@ export class Outbound {
   }
 
   /**
-   * Queues a message. Throws if the subject is invalid, or the message is larger than the broker's
-   * max_payload.
+   * Queues a message. Throws if the subject is invalid, and MessageTooLarge if the message is larger
+   * than the broker's max_payload.
    *
    * @param headers as sent, `NATS/1.0` and the empty line included; empty for none.
    * @param until when the message expires, ms of the monotonic clock.
@@ -94,7 +97,7 @@ export class Outbound {
     const to = reply === "" ? subject : `${subject} ${reply}`
     const headerBytes = Buffer.byteLength(headers)
     if (bytes + headerBytes > this.largest)
-      throw new Error(`it is larger than the broker's max_payload, ${this.largest} bytes`)
+      throw new MessageTooLarge(`it is larger than the broker's max_payload, ${this.largest} bytes`)
     const head =
       headers === ""
         ? `PUB ${to} ${bytes}${lineEnd}`

@@ -22,3 +22,15 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
     return `could not store on ${this.subject}: ${this.detail}`
   }
 }
+
+/**
+ * JetStream's error code for a message that is larger than its stream takes. A message that is larger
+ * than the broker takes at all is not sent, and has the same code.
+ */
+export const messageTooLarge = 10054
+/** JetStream's error code for headers that are too large. */
+const headersTooLarge = 10097
+
+/** True where a message can never be stored, for its size. */
+export const isTooLarge = (error: unknown): boolean =>
+  error instanceof PublishError && [messageTooLarge, headersTooLarge].includes(error.code)

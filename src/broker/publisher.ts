@@ -6,9 +6,9 @@ import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import type { PendingPublication, Settle } from "./late-publications.ts"
 import { LatePublications } from "./late-publications.ts"
-import { Outbound } from "./outbound.ts"
+import { MessageTooLarge, Outbound } from "./outbound.ts"
 import type { HeaderList, PubAck } from "./publication.ts"
-import { PublishError } from "./publication.ts"
+import { messageTooLarge, PublishError } from "./publication.ts"
 import { SlotMap } from "./slot-map.ts"
 import { TakeTurns } from "./take-turns.ts"
 import type { Unanswered } from "./unanswered.ts"
@@ -146,8 +146,9 @@ export class Publisher {
     } catch (error) {
       this.#outstanding.take(token)
       const reason = this.outbound.isClosed ? "closed" : "rejected"
+      const code = error instanceof MessageTooLarge ? messageTooLarge : 0
       const detail = error instanceof Error ? error.message : String(error)
-      settle(new PublishError({ subject, reason, code: 0, detail }))
+      settle(new PublishError({ subject, reason, code, detail }))
     }
   }
 

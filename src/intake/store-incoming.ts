@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { HeaderList } from "../broker/publication.ts"
-import { PublishError } from "../broker/publication.ts"
+import { isTooLarge, PublishError } from "../broker/publication.ts"
 import type { IncomingEvent } from "../domain/intake.ts"
 import { fetchedHeader, incomingMessage, incomingProblem } from "../domain/intake.ts"
 
@@ -43,7 +43,6 @@ export class NotStored extends Schema.TaggedError<NotStored>()("NotStored", {
 const wrongLastSequence = 10071
 /** The same, while another publish to the subject is under way in a cluster. */
 const publishUnderWay = 10164
-const messageTooLarge = 10054
 const storeFailed = 10077
 
 /** How often a publish is tried that meets one which is under way, or a message that just left. */
@@ -53,16 +52,15 @@ const retryPauseMs = 25
 const notStored = (error: PublishError | BrokerError): NotStored => {
   const { code, message: text } = error
   if (!(error instanceof PublishError)) return new NotStored({ reason: "unanswered", text })
-  const reason =
-    code === messageTooLarge || /max_payload|maximum payload/i.test(text)
-      ? "too-large"
-      : code === storeFailed
-        ? "full"
-        : error.reason === "no-stream"
-          ? "no-intake"
-          : error.reason === "rejected"
-            ? "refused"
-            : "unanswered"
+  const reason = isTooLarge(error)
+    ? "too-large"
+    : code === storeFailed
+      ? "full"
+      : error.reason === "no-stream"
+        ? "no-intake"
+        : error.reason === "rejected"
+          ? "refused"
+          : "unanswered"
   return new NotStored({ reason, text })
 }
 

@@ -3,7 +3,7 @@ import { Context, Effect, Fiber, Layer, Option } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
-import type { PublishError } from "../../src/broker/publication.ts"
+import { isTooLarge, messageTooLarge, type PublishError } from "../../src/broker/publication.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { Unanswered } from "../../src/broker/unanswered.ts"
 import { wireOf } from "../../src/broker/wire.ts"
@@ -86,7 +86,8 @@ describe("a publisher", () => {
       )
       assert.deepStrictEqual(told(refused), { reason: "rejected", code: 10071 })
       assert.include(refused.message, "wrong last sequence")
-      assert.deepStrictEqual(told(large), { reason: "rejected", code: 0 })
+      assert.deepStrictEqual(told(large), { reason: "rejected", code: messageTooLarge })
+      assert.deepStrictEqual([large, broken, refused].map(isTooLarge), [true, false, false])
       assert.include(large.message, "max_payload")
       assert.deepStrictEqual(told(broken), { reason: "rejected", code: 0 })
       assert.strictEqual(stored.stream, names.dead)

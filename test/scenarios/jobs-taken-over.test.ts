@@ -5,6 +5,7 @@ import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { resendDelivery } from "../../src/operations/deliveries/resend-delivery.ts"
+import { Auditor, type AuditWork, auditHere } from "../../src/operations/jobs/audit-work.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { readAbandoned } from "../../src/rounds/finish-abandoned.ts"
@@ -100,6 +101,26 @@ describe.concurrent("a job whose console ends in the middle of it", () => {
       assert.lengthOf(hook.requests, 0)
       const { judgement } = yield* audit({})
       assert.include(judgement.tally, { missing: 0, begun })
+    })
+  )
+})
+
+describe.concurrent("a job whose result is larger than a message of the broker", () => {
+  scenario("fails, and is not begun anew", () =>
+    Effect.gen(function* () {
+      let audits = 0
+      const auditAtLength: AuditWork = (request, begun) =>
+        Effect.map(auditHere(request, begun), (findings) => {
+          audits++
+          return { ...findings, problems: [{ kind: "missing", says: "x".repeat(2 * 1024 * 1024) }] }
+        })
+      const { id } = yield* addJob({ kind: "audit", audit: {} }, "*", "ana")
+      yield* Effect.provideService(runJobs("one"), Auditor, auditAtLength)
+      const scope = { kind: "audit", tenant: undefined } as const
+      const failed = yield* eventually(showJob(id, scope), ({ endedAt }) => endedAt !== undefined)
+      assert.strictEqual(failed.state, "failed")
+      assert.match(failed.problem ?? "", /its result is larger than the broker's messages may be/)
+      assert.strictEqual(audits, 1)
     })
   )
 })

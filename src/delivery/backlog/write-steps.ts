@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PubAck } from "../../broker/publication.ts"
-import { PublishError } from "../../broker/publication.ts"
+import { isTooLarge, PublishError } from "../../broker/publication.ts"
 import { mayBeStored } from "../../broker/publish-once.ts"
 import { isConflict } from "../../broker/values.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
@@ -31,8 +31,6 @@ export const retryPauseMs = 500
 const maxRefusals = 8
 /** JetStream's error code for a write that expects another last message. */
 const wrongLastSequence = 10071
-/** JetStream's error codes for a message and for headers that are too large. */
-const tooLarge: ReadonlyArray<number> = [10054, 10097]
 
 /** Approximate size of a message besides its body and what is packed, bytes. */
 const headerBytes = 300
@@ -71,9 +69,6 @@ export interface WriteStepsOptions {
 
 const unanswered = ({ message, operation }: BrokerError) =>
   new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
-
-const isTooLarge = ({ code, reason }: PublishError) =>
-  reason === "rejected" && (code === 0 || tooLarge.includes(code))
 
 /** The steps in which what waits for an endpoint is written into its backlog. */
 export class WriteSteps {

@@ -3,7 +3,7 @@ import { Effect, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
-import { type HeaderList, type PubAck, PublishError } from "../../broker/publication.ts"
+import { type HeaderList, isTooLarge, type PubAck, PublishError } from "../../broker/publication.ts"
 import { contentOf } from "../../domain/event.ts"
 import { type ApiChannel, channelHeader } from "../../domain/origin.ts"
 import { Invalid, type Problem } from "../../domain/problem.ts"
@@ -33,7 +33,6 @@ const idLength = 24
 /** Makes an id for an event that has none. Node keeps random numbers for UUIDs in store. */
 const makeId = (): string => `evt_${randomUUID().replaceAll("-", "").slice(-idLength)}`
 
-const tooLarge = 10054
 /**
  * JetStream error code: the stream cannot store the message. For streams created by `init`: it is
  * full.
@@ -63,7 +62,7 @@ const explainNotStored = Effect.fnUntraced(function* (
       message: `${names.events} does not store the event (${error.detail}): publish it again with \`id\` ${id} when there is space; \`petrel status\` says when`
     })
   const most = server().max_payload ?? Number.POSITIVE_INFINITY
-  if (error.code !== tooLarge && bytes < most)
+  if (!isTooLarge(error) && bytes < most)
     return new EventNotStored({ reason: "failed", message: error.message })
   const limit = yield* streamInfo(`look at ${names.events}`, names.events).pipe(
     Effect.map(({ config }) => config.max_msg_size ?? most),

@@ -13,7 +13,7 @@ import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
-import { PublishError } from "../../broker/publication.ts"
+import { isTooLarge, PublishError } from "../../broker/publication.ts"
 import { CommandFailed } from "../../cluster/command.ts"
 import { keepLease, type WorkLease } from "../../cluster/work-lease.ts"
 import { Turns } from "../../rounds/turns.ts"
@@ -62,6 +62,13 @@ const mayPass = (error: unknown): boolean =>
   (error instanceof BrokerError && !error.isSenseless)
 
 type Result = Exit.Exit<Record<string, unknown> | Interruption, unknown>
+
+/** What has become of work whose result cannot be stored: it would be done anew without end. */
+const resultTooLarge: Result = Exit.fail(
+  new Error(
+    "what it did is done, but its result is larger than the broker's messages may be (max_payload), so that it is lost"
+  )
+)
 
 /** Returns a job after its work has come to an end; undefined if that is for another one to say. */
 const afterWork = (job: JobRecord, exit: Result, now: number): JobRecord | undefined => {
@@ -113,15 +120,16 @@ const work = Effect.fnUntraced(function* (
     Effect.raceFirst(runJob(before, watch, store), keepLease(lease, store))
   )
   const endedAt = yield* Clock.currentTimeMillis
-  const after = yield* changeJob(id, (job) => {
-    if (job.console !== name) return undefined
-    const step = { ...job, ...watch.step() }
-    if (!hasJobEnded(job)) return afterWork(step, exit, endedAt)
-    // It was cancelled: what it has done until it noticed remains.
-    const { console: _, ...ended } = step
-    return ended
-  })
-  if (after !== undefined) yield* logEnd(after, exit)
+  const end = (exit: Result) =>
+    changeJob(id, (job) => {
+      if (job.console !== name) return undefined
+      const step = { ...job, ...watch.step() }
+      if (!hasJobEnded(job)) return afterWork(step, exit, endedAt)
+      // It was cancelled: what it has done until it noticed remains.
+      const { console: _, ...ended } = step
+      return ended
+    }).pipe(Effect.tap((after) => (after === undefined ? Effect.void : logEnd(after, exit))))
+  yield* Effect.catchIf(end(exit), isTooLarge, () => end(resultTooLarge))
 })
 
 /**
